@@ -1,0 +1,5 @@
+"""AFLite: adversarial filtering of dataset rows, arrays in and arrays out (Le Bras et al., ICML 2020).
+
+The package knows no dataset, no file format of ours and no language model: it takes features (N x d) and
+labels (N) and says, for every row in input order, how predictable it is and whether it stays.
+"""

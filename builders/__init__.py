@@ -1,0 +1,1 @@
+"""Dataset builders: probe generation, folders, cards, and the way to the Hub."""
