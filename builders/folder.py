@@ -1,0 +1,165 @@
+"""A built dataset folder: written beside its final name, renamed when complete, checked by its manifest.
+
+``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file, so a
+folder without it is unfinished and a folder that disagrees with it was edited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from builders.errors import BuildError
+
+MANIFEST = "manifest.json"
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_CONFIG = re.compile(r"\w+(-\w+)*", re.ASCII)
+_SPLIT = re.compile(r"\w+(\.\w+)*", re.ASCII)
+
+Manifest = dict[str, Any]
+
+
+def check_version(version: str) -> None:
+    """Raise `BuildError` unless `version` reads MAJOR.MINOR.PATCH, the only form ``datasets`` accepts."""
+    if not _VERSION.fullmatch(version):
+        raise BuildError(f"version must be MAJOR.MINOR.PATCH such as 1.0.0, not {version!r}")
+
+
+def check_names(configs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise `BuildError` for a config or split name that the Hub takes but can never load again."""
+    for config, splits in configs.items():
+        if not _CONFIG.fullmatch(config):
+            raise BuildError(f"config name {config!r} must be letters, digits and '_', joined by single '-'")
+        for split in splits:
+            if not _SPLIT.fullmatch(split):
+                raise BuildError(f"split name {split!r} of config {config!r} must be letters, digits, '_' or '.'")
+
+
+@contextlib.contextmanager
+def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a hidden sibling of `target` to write into, and rename it to `target` when the block ends well.
+
+    Raises
+    ------
+    BuildError
+        If `target` exists and `overwrite` is false, or if it exists and is not a dataset folder of ours.
+    """
+    if target.exists() and not overwrite:
+        raise BuildError(f"{target} exists already; pass --overwrite to replace it, or choose another --out")
+    if target.exists() and not (target / MANIFEST).is_file():
+        raise BuildError(f"{target} holds no {MANIFEST}, so it is not ours to replace; choose another --out")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
+    try:
+        yield partial
+        partial.chmod(0o755)
+        if target.exists():
+            replaced = partial.with_name(partial.name + "-replaced")
+            target.rename(replaced)
+            partial.rename(target)
+            shutil.rmtree(replaced)
+        else:
+            partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
+    """Write `facts` with the library versions and the size and SHA-256 of every file; the last step of a build.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder whose every file is complete.
+    facts : mapping
+        At least ``name``, ``version``, ``default_config`` and ``configs``
+        (``{config: {split: {"rows": int, "files": [relative path, ...]}}}``).
+    """
+    versions = {name: metadata.version(name) for name in ("probesieve", "pyarrow")}
+    files = {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for path in _files(folder)
+    }
+    manifest: Manifest = {**facts, "versions": versions, "files": files}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read a folder's manifest.
+
+    Raises
+    ------
+    BuildError
+        If there is none, which means that the build never finished, or if it is not one of ours.
+    """
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise BuildError(f"{folder} is not a folder; build one with: probesieve build")
+    if not path.is_file():
+        raise BuildError(f"{folder} has no {MANIFEST}: it was never finished, or is no dataset folder of ours")
+    try:
+        manifest: Manifest = json.loads(path.read_text(encoding="utf-8"))
+        missing = {"name", "version", "default_config", "configs", "files"} - set(manifest)
+    except (ValueError, TypeError) as error:
+        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again") from error
+    if missing:
+        raise BuildError(f"{path} lacks {', '.join(sorted(missing))}; build the folder again")
+    return manifest
+
+
+def verify_folder(folder: Path) -> Manifest:
+    """Check a folder against its manifest, file by file, and give the manifest.
+
+    Raises
+    ------
+    BuildError
+        Naming the first file that is missing, was added or was edited, or a row count that disagrees.
+    """
+    import pyarrow.parquet as pq
+
+    manifest = read_manifest(folder)
+    check_version(manifest["version"])
+    check_names(manifest["configs"])
+    listed: dict[str, Any] = manifest["files"]
+    found = {path.relative_to(folder).as_posix(): path for path in _files(folder)}
+    for name in sorted(listed.keys() | found.keys()):
+        if name not in found:
+            raise BuildError(f"{folder} is incomplete: {name} is missing; build it again")
+        if name not in listed:
+            raise BuildError(f"{folder} holds {name}, which its manifest does not list; remove it or build again")
+        if sha256(found[name]) != listed[name]["sha256"]:
+            raise BuildError(f"{folder} was edited: the SHA-256 of {name} is not the manifest's; build it again")
+    for config, splits in manifest["configs"].items():
+        for split, facts in splits.items():
+            rows = sum(pq.read_metadata(folder / name).num_rows for name in facts["files"])
+            if rows != facts["rows"]:
+                raise BuildError(f"{folder}: {config}/{split} has {rows} rows, its manifest says {facts['rows']}")
+    return manifest
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """Every file below `folder` but the manifest and what the Hub's clients keep there, in name order."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path != folder / MANIFEST and path.relative_to(folder).parts[0] not in _CLIENTS_OWN
+    )
+
+
+_CLIENTS_OWN = {".cache", ".git", ".gitattributes"}
