@@ -84,14 +84,26 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
         At least ``name``, ``version``, ``default_config`` and ``configs``
         (``{config: {split: {"rows": int, "files": [relative path, ...]}}}``).
     """
-    versions = {name: metadata.version(name) for name in ("probesieve", "pyarrow")}
     files = {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
         for path in _files(folder)
     }
-    manifest: Manifest = {**facts, "versions": versions, "files": files}
+    manifest: Manifest = {**facts, "versions": _versions(), "files": files}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
+
+
+def is_current(folder: Path, facts: Mapping[str, Any]) -> bool:
+    """Whether `folder` was finished from the very same `facts` with the same library versions."""
+    if not (folder / MANIFEST).is_file():
+        return False
+    manifest = read_manifest(folder)
+    of_inputs = {key: manifest.get(key) for key in (*facts, "versions")}
+    of_inputs["configs"] = {
+        config: {split: {"rows": entry["rows"]} for split, entry in splits.items()}
+        for config, splits in manifest["configs"].items()
+    }
+    return of_inputs == {**facts, "versions": _versions()}
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -151,6 +163,10 @@ def sha256(path: Path) -> str:
     """SHA-256 of a file as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("probesieve", "pyarrow")}
 
 
 def _files(folder: Path) -> list[Path]:

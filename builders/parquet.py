@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS_PER_SHARD = 5_000_000
@@ -27,7 +28,9 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, use_dictionary=repeated, column_encoding=delta, **_OPTIONS)
 
 
-def write_split(tables: Iterable[pa.Table], folder: Path, config: str, split: str, *, rows: int) -> list[str]:
+def write_split(
+    tables: Iterable[pa.Table], folder: Path, config: str, split: str, *, rows: int
+) -> tuple[list[str], int]:
     """Write one split of one config as ``CONFIG/SPLIT-00000-of-0000N.parquet``.
 
     Parameters
@@ -43,11 +46,13 @@ def write_split(tables: Iterable[pa.Table], folder: Path, config: str, split: st
     -------
     list of str
         Paths relative to `folder`.
+    int
+        Bytes that the rows take in Arrow, strings written out.
     """
     shards = max(1, -(-rows // ROWS_PER_SHARD))
     names = [f"{config}/{split}-{shard:05d}-of-{shards:05d}.parquet" for shard in range(shards)]
     (folder / config).mkdir(parents=True, exist_ok=True)
-    written, writer = 0, None
+    written, arrow_bytes, writer = 0, 0, None
     try:
         for table in tables:
             shard = min(written // ROWS_PER_SHARD, shards - 1)
@@ -57,7 +62,19 @@ def write_split(tables: Iterable[pa.Table], folder: Path, config: str, split: st
                 writer, current = _writer(folder / names[shard], table.schema), shard
             writer.write_table(table, row_group_size=len(table))
             written += len(table)
+            arrow_bytes += sum(_arrow_bytes(column) for column in table.columns)
     finally:
         if writer is not None:
             writer.close()
-    return names
+    return names, arrow_bytes
+
+
+def _arrow_bytes(column: pa.ChunkedArray) -> int:
+    """Bytes of a column once its dictionary is written out: text, 4-byte offsets, a bit a row where there are nulls."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    total = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary).take(chunk.indices)
+        total += (pc.sum(lengths).as_py() or 0) + 4 * len(chunk) + (len(chunk) // 8 if chunk.null_count else 0)
+    return total

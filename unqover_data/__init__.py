@@ -8,12 +8,19 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from unqover_data.model import ListError, ProbeConfig, ProbeLists, Slot, Subject, Template
+from unqover_data.model import ListError, ProbeLists, Slot, Subject
 from unqover_data.toml_lists import BUNDLED_DIR, read_toml
 
-__all__ = ["BUNDLED", "ListError", "ProbeConfig", "ProbeLists", "Slot", "Subject", "Template", "load_lists", "read_toml"]
+__all__ = ["BUNDLED", "ListError", "ProbeLists", "Slot", "Subject", "list_classes", "load_lists", "read_toml"]
 
+_NAMED = ("bundled", "released")
 BUNDLED = ("gender", "nationality", "ethnicity", "religion")
+
+
+def list_classes(lists: str = "bundled") -> tuple[str, ...]:
+    """Names of the classes that `lists` (as for `load_lists`) holds."""
+    path = Path(lists).expanduser()
+    return (read_toml(path).name,) if lists not in _NAMED and path.is_file() else BUNDLED
 
 
 def load_lists(name: str, lists: str = "bundled") -> ProbeLists:
@@ -38,7 +45,7 @@ def load_lists(name: str, lists: str = "bundled") -> ProbeLists:
     38500
     """
     path = Path(lists).expanduser()
-    if lists not in ("bundled", "released") and path.is_file():
+    if lists not in _NAMED and path.is_file():
         found = read_toml(path)
         if found.name != name:
             raise ListError([f"{path.name} holds the class {found.name!r}, not {name!r}"])

@@ -80,7 +80,7 @@ class ProbeLists:
 
     Attributes
     ----------
-    name, title, version, language, description, limits, sources
+    name, title, version, language, description, license, limits, sources
         What the card says.
     edition : str
         ``bundled``, ``released`` or ``custom``.
@@ -107,6 +107,7 @@ class ProbeLists:
     pairs: PairRule
     attributes: Mapping[str, tuple[Attribute, ...]]
     configs: Mapping[str, ProbeConfig]
+    license: str | None = None
     limits: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     articles: Mapping[str, str] = field(default_factory=dict)

@@ -19,7 +19,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from unqover_data.checks import check_lists
-from unqover_data.model import Attribute, ListError, PairRule, ProbeConfig, ProbeLists, Slot, Subject, Template, Text
+from unqover_data.model import (
+    Attribute,
+    ListError,
+    PairRule,
+    ProbeConfig,
+    ProbeLists,
+    Slot,
+    Subject,
+    Template,
+    Text,
+)
 from unqover_data.released_sums import COMMIT, SUMS
 
 BASE_URL = f"https://raw.githubusercontent.com/allenai/unqover/{COMMIT}/word_lists"
@@ -82,6 +92,7 @@ def read_released(folder: Path, name: str) -> ProbeLists:
         pairs=files.pairs,
         attributes=attributes,
         configs=configs,
+        license="apache-2.0",
         limits=("The lists are those of the paper, unchanged, with the selection and wording of their authors.",),
         sources=(f"Word lists of allenai/unqover at commit {COMMIT} (Apache-2.0).",),
         sums=reader.sums,
@@ -125,7 +136,9 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
                 data: bytes = answer.read()
         except (urllib.error.URLError, OSError) as error:
             reason = getattr(error, "reason", error)
-            message = f"--lists released: cannot fetch {base_url}/{path} ({reason}); check the network, or pass a folder"
+            message = (
+                f"--lists released: cannot fetch {base_url}/{path} ({reason}); check the network, or pass a folder"
+            )
             raise ListError([message]) from error
         found = hashlib.sha256(data).hexdigest()
         if found != expected:

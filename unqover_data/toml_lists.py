@@ -15,14 +15,24 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from unqover_data.checks import check_lists
-from unqover_data.model import Attribute, ListError, PairRule, ProbeConfig, ProbeLists, Slot, Subject, Template, Text
+from unqover_data.model import (
+    Attribute,
+    ListError,
+    PairRule,
+    ProbeConfig,
+    ProbeLists,
+    Slot,
+    Subject,
+    Template,
+    Text,
+)
 
 BUNDLED_DIR = Path(__file__).parent
 
 _TEXTS = {"name", "title", "version", "language", "description", "pairs"}
 _REQUIRED = _TEXTS | {"subjects"}
 _SHARED = {"templates", "attributes", "articles"}
-_OPTIONAL = {"limits", "sources", "hints", "include"} | _SHARED
+_OPTIONAL = {"license", "limits", "sources", "hints", "include"} | _SHARED
 _SLOT = re.compile(r"\{([^{}]*)\}")
 _TEMPLATE_KEYS = ("id", "attributes", "context", "question")
 
@@ -91,6 +101,7 @@ class _Reader:
             pairs=cast(PairRule, texts["pairs"]),
             attributes=attributes,
             configs=configs,
+            license=self._text(main["license"], f"{path.name}: license") if "license" in main else None,
             limits=self._words(main.get("limits", []), f"{path.name}: limits"),
             sources=self._words(main.get("sources", []), f"{path.name}: sources"),
             articles=articles,

@@ -1,0 +1,37 @@
+"""The one progress bar: on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+
+_switch = {"off": False}
+
+
+def switch_off() -> None:
+    """Show no progress bars from here on."""
+    _switch["off"] = True
+
+
+def progress(items: Iterable[T], *, total: int, label: str, step: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
+    """Pass `items` on and show how far they are.
+
+    Parameters
+    ----------
+    items : iterable
+        What is worked through.
+    total : int
+        Sum of the steps of all items.
+    label : str
+        What stands before the bar.
+    step : callable
+        Gives how much of `total` an item is.
+    """
+    with tqdm(total=total, desc=label, unit_scale=True, disable=_switch["off"] or None) as bar:
+        for item in items:
+            yield item
+            bar.update(step(item))

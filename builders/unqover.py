@@ -1,0 +1,155 @@
+"""Builds a probe-set folder from the lists of one class."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builders.cards import dataset_info, front_matter, probe_card
+from builders.errors import BuildError
+from builders.folder import Manifest, check_version, is_current, new_folder, verify_folder, write_manifest
+from builders.parquet import write_split
+from builders.pictures import draw_counts
+from builders.probes import batches, schema
+from builders.progress import progress
+from unqover_data import ProbeLists
+
+PICTURE = "lists.png"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A dataset folder, and whether this call wrote it or found it as it would have written it."""
+
+    folder: Path
+    manifest: Manifest
+    fresh: bool
+
+
+def build_unqover(
+    lists: ProbeLists,
+    out: Path,
+    *,
+    configs: Sequence[str] | None = None,
+    version: str | None = None,
+    overwrite: bool = False,
+) -> Built:
+    """Build ``OUT/unqover-NAME``; a folder that is there already, with the same inputs, is checked and kept.
+
+    Parameters
+    ----------
+    lists : ProbeLists
+        Lists of one class.
+    out : Path
+        Where the folder goes.
+    configs : sequence of str, optional
+        Which of the lists' configs; all by default. The first is the default config.
+    version : str, optional
+        MAJOR.MINOR.PATCH; by default the lists' own.
+    overwrite : bool
+        Whether to replace a folder that was built from anything else.
+
+    Raises
+    ------
+    BuildError
+        If a config or version cannot be, or a folder is in the way.
+    """
+    chosen = _chosen(lists, configs)
+    facts = _facts(lists, chosen, version or lists.version)
+    target = out / facts["name"]
+    if is_current(target, facts):
+        return Built(target, verify_folder(target), fresh=False)
+    with new_folder(target, overwrite=overwrite) as partial:
+        infos = []
+        for config in chosen:
+            rows = lists.rows(config)
+            label = f"{facts['name']} {config}"
+            tables = progress(batches(lists, config), total=rows, label=label, step=len)
+            files, arrow_bytes = write_split(tables, partial, config, "test", rows=rows)
+            facts["configs"][config]["test"]["files"] = files
+            download = sum((partial / name).stat().st_size for name in files)
+            split = {"rows": rows, "bytes": arrow_bytes, "download": download}
+            infos.append(dataset_info(config, schema(config), {"test": split}))
+        panels = _panels(lists)
+        if panels:
+            draw_counts(panels, partial / PICTURE)
+        card = probe_card(lists, facts, example_row(lists), PICTURE if panels else None)
+        (partial / "README.md").write_text(front_matter(facts, infos) + "\n" + card, encoding="utf-8")
+        manifest = write_manifest(partial, facts)
+    return Built(target, manifest, fresh=True)
+
+
+def example_row(lists: ProbeLists, row: int | None = None) -> dict[str, Any]:
+    """Give one row of config ``qa``; without a number, one of the middle of the set.
+
+    Raises
+    ------
+    BuildError
+        If there is no such row.
+    """
+    rows = lists.rows("qa")
+    index = rows // 2 if row is None else row
+    if not 0 <= index < rows:
+        raise BuildError(f"--row must be from 0 to {rows - 1}, not {index}")
+    for table in batches(lists, "qa"):
+        if index < len(table):
+            found: dict[str, Any] = table.slice(index, 1).to_pylist()[0]
+            return found
+        index -= len(table)
+    raise AssertionError("rows() counts what batches() gives")
+
+
+def _chosen(lists: ProbeLists, configs: Sequence[str] | None) -> list[str]:
+    for config in configs or ():
+        if config not in lists.configs:
+            close = difflib.get_close_matches(config, lists.configs, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise BuildError(f"{lists.name} has no config {config!r} (it has {', '.join(lists.configs)}){hint}")
+    return [config for config in lists.configs if configs is None or config in configs]
+
+
+def _facts(lists: ProbeLists, configs: Iterable[str], version: str) -> dict[str, Any]:
+    check_version(version)
+    counts = {}
+    for config in configs:
+        probe = lists.configs[config]
+        kinds = dict.fromkeys(template.kind for template in probe.templates)
+        counts[config] = {
+            "subjects": len(probe.subjects),
+            "pairs": len(lists.subject_pairs(config)),
+            "templates": len(probe.templates),
+            "attributes": sum(len(lists.attributes[kind]) for kind in kinds),
+        }
+    return {
+        "name": f"unqover-{lists.name}",
+        "title": lists.title,
+        "version": version,
+        "builder": "unqover",
+        "license": lists.license,
+        "language": lists.language,
+        "tasks": ["question-answering", "fill-mask"],
+        "tags": ["bias", "stereotypes", "fairness", "unqover", "probesieve"],
+        "lists": {"edition": lists.edition, "sha256": dict(lists.sums)},
+        "seed": None,
+        "inputs": [],
+        "counts": counts,
+        "default_config": next(iter(counts)),
+        "configs": {config: {"test": {"rows": lists.rows(config)}} for config in counts},
+    }
+
+
+def _panels(lists: ProbeLists) -> dict[str, dict[str, int]]:
+    """Counts that a picture tells better than words: more than two groups, or more than one class."""
+    groups = Counter(subject.group for subject in lists.configs["qa"].subjects if subject.group)
+    attributes = (attribute for kind in lists.attributes.values() for attribute in kind)
+    classes = Counter(attribute.attribute_class for attribute in attributes if attribute.attribute_class)
+    panels = {}
+    if len(groups) > 2:
+        panels["Subjects a group"] = dict(groups.most_common())
+    if len(classes) > 1:
+        panels["Attributes a class"] = dict(classes.most_common())
+    return panels

@@ -1,0 +1,5 @@
+"""``python -m probesieve``."""
+
+from probesieve.cli import main
+
+main()

@@ -1,0 +1,155 @@
+"""The commands. Each parses, makes one library call and says where the result is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from builders.errors import BuildError, HubError
+from unqover_data import ListError, list_classes, load_lists, read_toml
+
+_LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
+_SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+}
+
+Lists = Annotated[str, typer.Option("--lists", help=_LISTS_HELP)]
+Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress bars on a terminal.")]
+
+app = typer.Typer(
+    help="UnQover probe sets and AFLite-filtered datasets: build them, push them, score models on them.\n\n"
+    "Example: probesieve build unqover religion",
+    **_SETTINGS,
+)
+build_app = typer.Typer(help="Build dataset folders.", **_SETTINGS)
+app.add_typer(build_app, name="build")
+
+
+@build_app.command("unqover")
+def build_unqover(
+    name: Annotated[str, typer.Argument(metavar="CLASS", help="gender, nationality, ethnicity, religion, or all.")],
+    lists: Lists = "bundled",
+    config: Annotated[str, typer.Option(help="qa, mlm, another config of the lists, or all.")] = "all",
+    out: Annotated[Path, typer.Option(help="Folder that gets a folder a set.")] = Path("build"),
+    version: Annotated[str | None, typer.Option(help="MAJOR.MINOR.PATCH instead of the lists' own.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder built from other inputs.")] = False,
+    progress: Progress = True,
+) -> None:
+    """Build UnQover probe sets.
+
+    Example: probesieve build unqover religion --config qa --out build
+    """
+    from builders.progress import switch_off
+    from builders.unqover import build_unqover
+
+    if not progress:
+        switch_off()
+    names = list_classes(lists) if name == "all" else (name,)
+    configs = None if config == "all" else [config]
+    built = [
+        build_unqover(load_lists(one, lists), out, configs=configs, version=version, overwrite=overwrite)
+        for one in names
+    ]
+    rows = []
+    for folder in built:
+        for part, splits in folder.manifest["configs"].items():
+            size = sum(folder.manifest["files"][file]["bytes"] for file in splits["test"]["files"])
+            state = "built" if folder.fresh else "up to date"
+            rows.append((str(folder.folder), part, f"{splits['test']['rows']:,}", f"{size / 1e6:.2f} MB", state))
+    _print_table(("folder", "config", "rows", "size", ""), rows, right=(2, 3))
+    default = built[0].manifest["default_config"]
+    print("\nTo load one:\n\n    from datasets import load_dataset")
+    print(f'    load_dataset("{built[0].folder}", "{default}", split="test")')
+
+
+@app.command("list")
+def list_sets() -> None:
+    """List what can be built.
+
+    Example: probesieve list
+    """
+    rows = []
+    for name in list_classes():
+        lists = load_lists(name)
+        sizes = (f"{lists.rows(config):,}" for config in ("qa", "mlm"))
+        rows.append((f"unqover-{name}", lists.version, *sizes, lists.title))
+    _print_table(("set", "version", "qa rows", "mlm rows", "what"), rows, right=(2, 3))
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(metavar="SET", help="A set as `probesieve list` names it.")],
+    lists: Lists = "bundled",
+    row: Annotated[int | None, typer.Option(help="Row of config qa; one of the middle by default.")] = None,
+) -> None:
+    """Show one example of a probe set, as a person would read it.
+
+    Example: probesieve show unqover-religion
+    """
+    from builders.reading import example_text
+    from builders.unqover import example_row
+
+    if not name.startswith("unqover-"):
+        raise BuildError(f"SET must be the name of a probe set such as unqover-religion, not {name!r}")
+    print(example_text(example_row(load_lists(name.removeprefix("unqover-"), lists), row)))
+
+
+@app.command("validate")
+def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lists of a class.")]) -> None:
+    """Check a file of lists and name every fault in it.
+
+    Example: probesieve validate age.toml
+    """
+    try:
+        lists = read_toml(file)
+    except ListError as error:
+        print("\n".join(error.problems), file=sys.stderr)
+        raise typer.Exit(2) from None
+    rows = ", ".join(f"{lists.rows(config):,} rows in {config}" for config in lists.configs)
+    print(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
+
+
+def main() -> None:
+    """Run ``probesieve``."""
+    _run(app)
+
+
+def run(command: Callable[..., None]) -> None:
+    """Run one command as a script of its own."""
+    single = typer.Typer(**_SETTINGS)
+    single.command()(command)
+    _run(single)
+
+
+def _run(commands: typer.Typer) -> None:
+    """Run what the command line asks for.
+
+    What the user can mend comes out as one line with exit code 2, what the Hub refuses with exit code 1.
+    """
+    try:
+        sys.exit(commands(args=sys.argv[1:] or ["--help"], standalone_mode=False))
+    except (ListError, BuildError) as error:
+        message, code = str(error), 2
+    except HubError as error:
+        message, code = str(error), 1
+    except typer.TyperException as error:
+        message, code = error.format_message(), 2
+    except OSError as error:
+        message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
+    except (typer.Abort, KeyboardInterrupt):
+        message, code = "interrupted", 130
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+    widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
+    for line in (header, *rows):
+        cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+        print("  ".join(cells).rstrip())
