@@ -43,7 +43,7 @@ _COLUMNS = """\
 | `context_12`, `context_21` | the context with subject 1 first, and with subject 2 first |
 | `span1_12`, `span2_12`, `span1_21`, `span2_21` | [start, end) character offsets of subject 1 and 2 in each context |
 | `question`, `question_negated` (config `qa`) | the attribute and its negation, as questions |
-| `statement`, `statement_negated` (the `mlm` configs) | the same as statements; put the model's mask token for `[MASK]` |"""
+| `statement`, `statement_negated` (the `mlm` configs) | as statements; `[MASK]` stands for a model's mask token |"""
 
 
 def front_matter(facts: Mapping[str, Any], infos: Sequence[Mapping[str, Any]]) -> str:
@@ -134,7 +134,7 @@ def probe_card(lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str
         _scoring(),
         _lists_section(lists, picture),
         _provenance(lists, facts),
-        f"## Citation\n\nThe method is UnQover's; the idea of the negative statements comes from StereoSet.\n\n{_CITATIONS}",
+        "## Citation\n\nThe method is UnQover's; the idea of the negative statements is StereoSet's.\n\n" + _CITATIONS,
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -230,6 +230,6 @@ def _provenance(lists: ProbeLists, facts: Mapping[str, Any]) -> str:
     sources = "".join(f"\n- {source}" for source in lists.sources)
     return (
         f"## Provenance\n\nVersion {facts['version']}, built with probesieve from"
-        f" {whose} (edition `{lists.edition}`). `manifest.json` has the SHA-256 of every list and every file. A published"
+        f" {whose} (edition `{lists.edition}`). `manifest.json` has the SHA-256 of every list and file. A published"
         f" version is never changed: any change of rows is a new version.{chr(10) if sources else ''}{sources}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -52,20 +53,17 @@ def write_split(
     shards = max(1, -(-rows // ROWS_PER_SHARD))
     names = [f"{config}/{split}-{shard:05d}-of-{shards:05d}.parquet" for shard in range(shards)]
     (folder / config).mkdir(parents=True, exist_ok=True)
-    written, arrow_bytes, writer = 0, 0, None
-    try:
-        for table in tables:
-            shard = min(written // ROWS_PER_SHARD, shards - 1)
-            if writer is None or shard != current:
-                if writer is not None:
-                    writer.close()
-                writer, current = _writer(folder / names[shard], table.schema), shard
-            writer.write_table(table, row_group_size=len(table))
-            written += len(table)
-            arrow_bytes += sum(_arrow_bytes(column) for column in table.columns)
-    finally:
-        if writer is not None:
-            writer.close()
+    remaining = iter(tables)
+    first = next(remaining)
+    remaining = itertools.chain([first], remaining)
+    written = arrow_bytes = 0
+    for shard, name in enumerate(names, start=1):
+        with _writer(folder / name, first.schema) as writer:
+            while written < rows * shard // shards:
+                table = next(remaining)
+                writer.write_table(table, row_group_size=len(table))
+                written += len(table)
+                arrow_bytes += sum(_arrow_bytes(column) for column in table.columns)
     return names, arrow_bytes
 
 

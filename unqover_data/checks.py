@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -79,7 +80,7 @@ def _template(lists: ProbeLists, config: str, template: Template) -> Iterator[st
         for piece in text:
             if isinstance(piece, str):
                 yield from (f"{field}: {problem}" for problem in _giveaways(lists, piece))
-        for before, after in zip(text, text[1:], strict=False):
+        for before, after in itertools.pairwise(text):
             if lists.language == "en" and isinstance(after, Slot) and re.search(r"\b[Aa]n $", str(before)):
                 yield f"{field}: write 'a', not 'an', before a slot; it becomes 'an' where the word needs it"
 
