@@ -1,0 +1,123 @@
+"""Dataset folders: nothing unfinished looks finished, nothing edited passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.errors import BuildError
+from builders.folder import MANIFEST, check_names, is_current, new_folder, read_manifest, verify_folder, write_manifest
+from builders.unqover import build_unqover
+from unqover_data import ProbeLists
+
+FACTS: dict[str, Any] = {"name": "x", "version": "1.0.0", "default_config": "qa", "configs": {}}
+
+
+def test_a_folder_appears_under_its_name_only_when_the_block_ends_well(tmp_path: Path) -> None:
+    target = tmp_path / "set"
+
+    def interrupted() -> None:
+        with new_folder(target) as partial:
+            (partial / "README.md").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+    with new_folder(target) as partial:
+        assert not target.exists()
+        write_manifest(partial, FACTS)
+    assert read_manifest(target)["name"] == "x"
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_a_folder_in_the_way_stays_unless_told_otherwise(tmp_path: Path) -> None:
+    target = tmp_path / "set"
+    with new_folder(target) as partial:
+        write_manifest(partial, FACTS)
+    with pytest.raises(BuildError, match="exists already; pass --overwrite"), new_folder(target):
+        raise AssertionError
+    with new_folder(target, overwrite=True) as partial:
+        write_manifest(partial, {**FACTS, "version": "2.0.0"})
+    assert read_manifest(target)["version"] == "2.0.0"
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_text("")
+    with (
+        pytest.raises(BuildError, match=r"holds no manifest.json, so it is not ours"),
+        new_folder(tmp_path / "photos", overwrite=True),
+    ):
+        raise AssertionError
+    assert (tmp_path / "photos" / "a.jpg").is_file()
+
+
+def test_an_interrupted_overwrite_keeps_the_old_folder(tmp_path: Path) -> None:
+    target = tmp_path / "set"
+    with new_folder(target) as partial:
+        write_manifest(partial, FACTS)
+    with pytest.raises(RuntimeError), new_folder(target, overwrite=True):
+        raise RuntimeError
+    assert read_manifest(target)["version"] == "1.0.0"
+
+
+def _edit(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str]] = [
+    (lambda folder: _edit(folder / "README.md"), r"was edited: the SHA-256 of README.md is not the manifest's"),
+    (lambda folder: (folder / "README.md").unlink(), r"is incomplete: README.md is missing"),
+    (lambda folder: (folder / "qa" / "more.parquet").write_text(""), r"holds qa/more.parquet, which its manifest does"),
+    (lambda folder: (folder / MANIFEST).unlink(), r"has no manifest.json: it was never finished"),
+    (lambda folder: (folder / MANIFEST).write_text("{"), r"is not valid JSON"),
+    (lambda folder: (folder / MANIFEST).write_text("{}"), r"lacks configs, default_config, files, name, version"),
+    (lambda folder: _rows(folder, 8), r"qa/test has 9 rows, its manifest says 8"),
+]
+
+
+def _rows(folder: Path, rows: int) -> None:
+    text = (folder / MANIFEST).read_text()
+    (folder / MANIFEST).write_text(text.replace('"rows": 9', f'"rows": {rows}'))
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGE)
+def test_damage_is_named(
+    tiny_lists: ProbeLists, tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
+    folder = build_unqover(tiny_lists, tmp_path).folder
+    assert verify_folder(folder)["name"] == "unqover-tiny"
+    damage(folder)
+    with pytest.raises(BuildError, match=message):
+        verify_folder(folder)
+
+
+def test_what_the_hubs_clients_leave_behind_is_not_damage(tiny_lists: ProbeLists, tmp_path: Path) -> None:
+    folder = build_unqover(tiny_lists, tmp_path).folder
+    (folder / ".cache" / "huggingface").mkdir(parents=True)
+    (folder / ".cache" / "huggingface" / "x.lock").write_text("")
+    (folder / ".gitattributes").write_text("")
+    verify_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "split", "message"),
+    [("a/b", "test", "config name 'a/b'"), ("", "test", "config name ''"), ("qa", "te-st", "split name 'te-st'")],
+)
+def test_names_that_the_hub_could_never_load_are_refused(config: str, split: str, message: str) -> None:
+    check_names({"mlm-bert": {"test": {}}, "qa": {"dev.v1": {}}})
+    with pytest.raises(BuildError, match=message):
+        check_names({config: {split: {}}})
+
+
+def test_a_folder_is_current_only_for_the_very_same_facts(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "set") as partial:
+        write_manifest(partial, FACTS)
+    assert is_current(tmp_path / "set", FACTS)
+    assert not is_current(tmp_path / "set", {**FACTS, "version": "1.0.1"})
+    assert not is_current(tmp_path / "other", FACTS)

@@ -1,0 +1,141 @@
+"""Our TOML lists: the bundled sizes, and every fault named by file, entry and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unqover_data import BUNDLED, ListError, list_classes, load_lists, read_toml
+
+# Subjects, templates and rows as in the paper's table of the four sets (#Ex), worked out by hand:
+# gender 70 x 70 pairs x 4 templates x 70; nationality 69 x 68 / 2 pairs x (3 x 14 + 3 x 50 + 6 x 50);
+# ethnicity 15 x 14 / 2 x 14 x 50; religion 11 x 10 / 2 x 14 x 50.
+SIZES = {
+    "gender": (140, 4, 1_372_000),
+    "nationality": (69, 12, 1_154_232),
+    "ethnicity": (15, 14, 73_500),
+    "religion": (11, 14, 38_500),
+}
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_lists_have_the_papers_sizes(name: str) -> None:
+    lists = load_lists(name)
+    subjects, templates, rows = SIZES[name]
+    assert lists.edition == "bundled"
+    for config in ("qa", "mlm"):
+        assert len(lists.configs[config].subjects) == subjects
+        assert len(lists.configs[config].templates) == templates
+        assert lists.rows(config) == rows
+
+
+def test_nationality_has_a_region_for_every_nation() -> None:
+    assert all(subject.group for subject in load_lists("nationality").configs["qa"].subjects)
+
+
+def test_gender_pairs_are_always_one_female_and_one_male_name() -> None:
+    assert all({a.group, b.group} == {"female", "male"} for a, b in load_lists("gender").subject_pairs("qa"))
+
+
+def test_statements_about_people_are_the_same_for_the_three_sets() -> None:
+    people = [load_lists(name).attributes["people"] for name in ("nationality", "ethnicity", "religion")]
+    assert people[0] == people[1] == people[2]
+    assert len(people[0]) == 50
+
+
+FAULTS = [
+    ('name = "Mali", demonym', 'name = "Somalia", demonym', "tiny.toml: subjects: name: 'Somalia' stands 2 times"),
+    ('demonym = "Malian", ', "", "template 'office': context: subject 'Mali' lacks the form 'demonym'"),
+    ('name = "Mali"', 'name = ""', "tiny.toml: subjects[0] '': name: must be text and not empty"),
+    ('name = "Mali"', 'name = "Ma|li"', "subject 'Ma|li': must not hold '|'"),
+    ("{subject1} to", "Egypt to", "template 'move': context: needs the slot for subject1 exactly once, has it 0 times"),
+    ("to {subject2}.", "to {subject1}.", "needs the slot for subject2 exactly once, has it 0 times"),
+    ("{subject1} to", "{subjct1} to", "templates[0] 'move': context: {subjct1} is no slot here; use {subject1}, {subj"),
+    ("Which place {attribute:place}?", "Which place?", "'move': question: needs the slot for attribute exactly once"),
+    (
+        "Who {attribute:singular}?",
+        "Who {attribute:plural}?",
+        "'office': question: attribute 'theft' lacks the form 'pl",
+    ),
+    ("Who {attribute:singular}?", "Who {attribute}?", "{attribute} needs a form, such as {attribute:singular}"),
+    ("Who {attribute:singular}?", "Who } {attribute:singular}?", "has a brace that is not part of a slot"),
+    ("{mask} is", "This is", "'move': statement: needs the slot for mask exactly once, has it 0 times"),
+    ('id = "office"', 'id = "move"', "templates: id: 'move' stands 2 times"),
+    ('attributes = "people"', 'attributes = "peple"', "template 'office': attributes: there are none of kind 'peple'"),
+    ('"never lied"', '"lied"', "attribute 'lie': singular: statement and negation are both 'lied'"),
+    ('["lied", "never lied"]', '["lied"]', "attributes.people[1] 'lie': singular: must be [statement, negation]"),
+    ('name = "lie"', 'name = "theft"', "attributes.people: name: 'theft' stands 2 times"),
+    ('["lied", "never', '["was a honest thief", "never', "attributes.people: singular: 'was a honest thief' stands 2"),
+    ("He moved from", "He left Mali from", "template 'move': context: the subject 'Mali' stands in the fixed text"),
+    ('"never lied"', '"hated the Somali"', "attribute 'lie': singular: the subject 'Somali' stands in the fixed text"),
+    ("man met a", "purple man met a", "template 'office': context: ' purple man met a ' gives a hint: 'purple'"),
+    ("man met a", "man met an", "write 'a', not 'an', before a slot"),
+    ('pairs = "all"', 'pairs = "between-groups"', None),
+    ('pairs = "all"', 'pairs = "some"', "tiny.toml: pairs: must be 'all' or 'between-groups', not 'some'"),
+    ('version = "1.0.0"', 'version = "1.0"', "tiny.toml: version: must be MAJOR.MINOR.PATCH"),
+    ('language = "en"', 'language = "English"', "tiny.toml: language: must be a language code such as en"),
+    ('name = "tiny"', 'name = "Tiny Set"', "tiny.toml: name: must be lower-case letters, digits and single hyphens"),
+    ('title = "Tiny probes"', "", "tiny.toml: title is missing"),
+    ('title = "Tiny', 'titel = "Tiny', "tiny.toml: titel is not a key of this table; did you mean 'title'?"),
+    ('hints = ["purple"]', "hints = 3", "tiny.toml: hints: must be a list of texts, not 3"),
+    ('hints = ["purple"]', 'include = ["nowhere.toml"]', "tiny.toml: include: 'nowhere.toml' is neither beside it nor"),
+    ("[articles]", "[articles", "tiny.toml: is not valid TOML in UTF-8"),
+    ('a = ["Ukrainian"]', 'the = ["Ukrainian"]', "tiny.toml: articles: the is not a key of this table"),
+    ('class = "dirty", ', "", "tiny.toml: attributes.place[0]: class is missing"),
+]
+
+
+@pytest.mark.parametrize(("good", "bad", "message"), FAULTS)
+def test_a_fault_is_named_by_file_entry_and_field(tiny_toml: Path, good: str, bad: str, message: str | None) -> None:
+    text = tiny_toml.read_text(encoding="utf-8")
+    assert good in text
+    tiny_toml.write_text(text.replace(good, bad, 1), encoding="utf-8")
+    if message is None:  # groups of equal size are fine
+        read_toml(tiny_toml)
+        return
+    with pytest.raises(ListError) as caught:
+        read_toml(tiny_toml)
+    assert any(message in problem for problem in caught.value.problems), caught.value.problems
+    assert all("tiny.toml" in problem and "\n" not in problem for problem in caught.value.problems)
+
+
+def test_groups_must_be_of_one_size_for_pairs_between_groups(tiny_toml: Path) -> None:
+    text = tiny_toml.read_text(encoding="utf-8").replace('pairs = "all"', 'pairs = "between-groups"')
+    tiny_toml.write_text(text.replace('group = "north"', 'group = "east"'), encoding="utf-8")
+    with pytest.raises(ListError, match=r"two or more groups of equal size .* \(west: 1, east: 2\)"):
+        read_toml(tiny_toml)
+
+
+def test_all_faults_are_found_at_once_and_the_message_counts_them(tiny_toml: Path) -> None:
+    text = (
+        tiny_toml.read_text(encoding="utf-8").replace('"never lied"', '"lied"').replace('id = "office"', 'id = "move"')
+    )
+    tiny_toml.write_text(text, encoding="utf-8")
+    with pytest.raises(ListError, match=r"\(and 1 more; see: probesieve validate\)$") as caught:
+        read_toml(tiny_toml)
+    assert len(caught.value.problems) == 2
+
+
+def test_a_list_of_ones_own_needs_only_subjects_when_it_includes_the_bundled_files(tmp_path: Path) -> None:
+    path = tmp_path / "age.toml"
+    path.write_text(
+        'name = "age"\ntitle = "Age"\nversion = "0.1.0"\nlanguage = "en"\ndescription = "Two ages."\npairs = "all"\n'
+        'include = ["people.toml", "people_contexts.toml"]\n'
+        'subjects = [{ name = "young" }, { name = "middle-aged" }, { name = "elderly" }]\n',
+        encoding="utf-8",
+    )
+    lists = load_lists("age", str(path))
+    assert lists.edition == "custom"
+    assert lists.rows("qa") == 3 * 14 * 50
+    assert list_classes(str(path)) == ("age",)
+    assert set(lists.sums) == {"age.toml", "people.toml", "people_contexts.toml"}
+
+
+def test_names_that_are_not_there_get_close_matches(tiny_toml: Path) -> None:
+    with pytest.raises(ListError, match="did you mean 'religion'"):
+        load_lists("relgion")
+    with pytest.raises(ListError, match=r"tiny.toml holds the class 'tiny', not 'tinny'"):
+        load_lists("tinny", str(tiny_toml))
+    with pytest.raises(ListError, match="must be bundled, released, a folder or a TOML file"):
+        load_lists("religion", "no-such-folder")
