@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,7 +54,7 @@ def write_split(
     shards = max(1, -(-rows // ROWS_PER_SHARD))
     names = [f"{config}/{split}-{shard:05d}-of-{shards:05d}.parquet" for shard in range(shards)]
     (folder / config).mkdir(parents=True, exist_ok=True)
-    remaining = iter(tables)
+    remaining = _ahead(tables)
     first = next(remaining)
     remaining = itertools.chain([first], remaining)
     written = arrow_bytes = 0
@@ -65,6 +66,16 @@ def write_split(
                 written += len(table)
                 arrow_bytes += sum(_arrow_bytes(column) for column in table.columns)
     return names, arrow_bytes
+
+
+def _ahead(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Make the next table while this one is written: Arrow writes without Python's lock."""
+    remaining = iter(tables)
+    with ThreadPoolExecutor(1) as pool:
+        upcoming = pool.submit(next, remaining, None)
+        while (table := upcoming.result()) is not None:
+            upcoming = pool.submit(next, remaining, None)
+            yield table
 
 
 def _arrow_bytes(column: pa.ChunkedArray) -> int:

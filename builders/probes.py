@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -129,6 +129,14 @@ def batches(lists: ProbeLists, config: str) -> Iterator[pa.Table]:
         yield a_pair.table(pairs[start : start + step])
 
 
+def row_at(lists: ProbeLists, config: str, index: int) -> dict[str, Any]:
+    """Give the row that `batches` gives at `index`, without making the others."""
+    a_pair = _APair(lists, config)
+    pair, cell = divmod(index, a_pair.rows)
+    row: dict[str, Any] = a_pair.table(lists.subject_pairs(config)[pair : pair + 1]).slice(cell, 1).to_pylist()[0]
+    return row
+
+
 class _APair:
     """The rows of one subject pair: all attributes of the first template, of the second, and so on."""
 
@@ -138,6 +146,8 @@ class _APair:
         self.counts = [len(lists.attributes[template.kind]) for template in self.templates]
         self.rows = sum(self.counts)
         self.articles, self.english = lists.articles, lists.language.split("-")[0] == "en"
+        self.halves = [_halves(template.context) for template in self.templates]
+        self.filled_halves: dict[tuple[int, str, str], Filled] = {}
         asked = asked_column(config)
         cells = [(template, attribute) for template in self.templates for attribute in lists.attributes[template.kind]]
         self.attributes = pa.array([attribute.name for _, attribute in cells])
@@ -152,15 +162,27 @@ class _APair:
     def _fill(self, text: Text, subjects: Sequence[Subject] = (), attribute: Attribute | None = None) -> Filled:
         return fill(text, subjects, attribute, articles=self.articles, english=self.english)
 
+    def _context(self, number: int, first: Subject, second: Subject) -> Filled:
+        """Fill the context of a template, from halves that are the same for every partner of a subject."""
+        filled = []
+        for half, part, subject in zip(self.halves[number], ("subject1", "subject2"), (first, second), strict=True):
+            key = (number, part, subject.name)
+            if key not in self.filled_halves:
+                self.filled_halves[key] = self._fill(half, (subject, subject))
+            filled.append(self.filled_halves[key])
+        head, tail = filled
+        shift, (start, end) = len(head.text), tail.spans[1]
+        return Filled(head.text + tail.text, (head.spans[0], (shift + start, shift + end)))
+
     def table(self, pairs: Sequence[tuple[Subject, Subject]]) -> pa.Table:
         """Give the rows of several pairs."""
         strings: dict[str, list[str | None]] = {}
         spans: dict[str, list[tuple[int, int]]] = {name: [] for name in _SPANS}
         for one, two in pairs:
-            for template in self.templates:
+            for number, template in enumerate(self.templates):
                 facts = {"id": ID_SEPARATOR.join((one.name, two.name, template.id)), **_pair_facts(one, two)}
                 for order, subjects in (("12", (one, two)), ("21", (two, one))):
-                    text, (first, second) = self._fill(template.context, subjects)
+                    text, (first, second) = self._context(number, *subjects)
                     facts[f"context_{order}"] = text
                     spans[f"span1_{order}"].append(first if order == "12" else second)
                     spans[f"span2_{order}"].append(second if order == "12" else first)
@@ -178,6 +200,12 @@ class _APair:
             offsets = np.array(pairs_of_offsets, dtype=np.int32)[outer]
             columns[name] = pa.FixedSizeListArray.from_arrays(offsets.reshape(-1), type=self.schema.field(name).type)
         return pa.table([columns[name] for name in self.schema.names], names=self.schema.names)
+
+
+def _halves(context: Text) -> tuple[Text, Text]:
+    """Cut a context behind its first subject."""
+    cut = 1 + next(i for i, piece in enumerate(context) if isinstance(piece, Slot) and piece.part == "subject1")
+    return context[:cut], context[cut:]
 
 
 def _pair_facts(one: Subject, two: Subject) -> dict[str, str | None]:

@@ -14,7 +14,7 @@ from builders.errors import BuildError
 from builders.folder import Manifest, check_version, is_current, new_folder, verify_folder, write_manifest
 from builders.parquet import write_split
 from builders.pictures import draw_counts
-from builders.probes import batches, schema
+from builders.probes import batches, row_at, schema
 from builders.progress import progress
 from unqover_data import ProbeLists
 
@@ -95,12 +95,7 @@ def example_row(lists: ProbeLists, row: int | None = None) -> dict[str, Any]:
     index = rows // 2 if row is None else row
     if not 0 <= index < rows:
         raise BuildError(f"--row must be from 0 to {rows - 1}, not {index}")
-    for table in batches(lists, "qa"):
-        if index < len(table):
-            found: dict[str, Any] = table.slice(index, 1).to_pylist()[0]
-            return found
-        index -= len(table)
-    raise AssertionError("rows() counts what batches() gives")
+    return row_at(lists, "qa", index)
 
 
 def _chosen(lists: ProbeLists, configs: Sequence[str] | None) -> list[str]:

@@ -117,23 +117,23 @@ def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lis
 
 def main() -> None:
     """Run ``probesieve``."""
-    _run(app)
+    _run(app, sys.argv[1:] or ["--help"])
 
 
 def run(command: Callable[..., None]) -> None:
     """Run one command as a script of its own."""
     single = typer.Typer(**_SETTINGS)
     single.command()(command)
-    _run(single)
+    _run(single, sys.argv[1:])
 
 
-def _run(commands: typer.Typer) -> None:
+def _run(commands: typer.Typer, args: list[str]) -> None:
     """Run what the command line asks for.
 
     What the user can mend comes out as one line with exit code 2, what the Hub refuses with exit code 1.
     """
     try:
-        sys.exit(commands(args=sys.argv[1:] or ["--help"], standalone_mode=False))
+        sys.exit(commands(args=args, standalone_mode=False))
     except (ListError, BuildError) as error:
         message, code = str(error), 2
     except HubError as error:

@@ -63,6 +63,8 @@ def _template(lists: ProbeLists, config: str, template: Template) -> Iterator[st
     asked_field = "question" if config == "qa" else "statement"
     fields = [("context", template.context), (asked_field, template.asked), (asked_field, template.negated)]
     yield from _slot_counts("context", template.context, ("subject1", "subject2"))
+    if [slot.part for slot in _slots(template.context)] == ["subject2", "subject1"]:
+        yield "context: the slot for subject1 must stand before the one for subject2"
     for _, text in fields[1:]:
         yield from _slot_counts(asked_field, text, ("attribute",) if config == "qa" else ("attribute", "mask"))
     attributes = lists.attributes.get(template.kind, ())

@@ -51,6 +51,11 @@ FAULTS = [
     ('name = "Mali"', 'name = "Ma|li"', "subject 'Ma|li': must not hold '|'"),
     ("{subject1} to", "Egypt to", "template 'move': context: needs the slot for subject1 exactly once, has it 0 times"),
     ("to {subject2}.", "to {subject1}.", "needs the slot for subject2 exactly once, has it 0 times"),
+    (
+        "{subject1} to {subject2}",
+        "{subject2} to {subject1}",
+        "'move': context: the slot for subject1 must stand before",
+    ),
     ("{subject1} to", "{subjct1} to", "templates[0] 'move': context: {subjct1} is no slot here; use {subject1}, {subj"),
     ("Which place {attribute:place}?", "Which place?", "'move': question: needs the slot for attribute exactly once"),
     (
