@@ -1,0 +1,146 @@
+"""The command line as a person meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PROBESIEVE = (sys.executable, "-m", "probesieve")
+
+
+def call(*args: object, command: tuple[str, ...] = PROBESIEVE) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "COLUMNS": "100", "HF_HUB_OFFLINE": "1"}
+    return subprocess.run([*command, *map(str, args)], capture_output=True, text=True, cwd=REPOSITORY, env=env)
+
+
+@pytest.mark.parametrize("args", [(), ("build", "unqover"), ("list",), ("show",), ("validate",), ("push",)])
+def test_every_help_shows_an_example_and_is_quick(args: tuple[str, ...]) -> None:
+    start = time.perf_counter()
+    shown = call(*args, "--help")
+    assert shown.returncode == 0
+    assert "Example: probesieve " in shown.stdout
+    assert time.perf_counter() - start < 2.5  # 0.2 s; torch alone would take longer than this, even on a busy machine
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ["torch", "transformers", "datasets", "sklearn", "pandas", "pyarrow", "numpy", "huggingface_hub", "faiss"]
+    code = f"import probesieve.cli, sys; print([name for name in {heavy} if name in sys.modules])"
+    assert call("-c", code, command=(sys.executable,)).stdout.strip() == "[]"
+
+
+BAD = [
+    (("build", "unqover", "relgion"), "did you mean 'religion'?"),
+    (("build", "unqover", "religion", "--config", "qq"), "has no config 'qq' (it has qa, mlm)"),
+    (("build", "unqover", "religion", "--version", "1"), "version must be MAJOR.MINOR.PATCH"),
+    (("build", "unqover", "religion", "--lists", "nowhere"), "--lists nowhere: must be bundled, released, a folder"),
+    (("build", "unqover", "religion", "--out", "README.md"), "README.md"),
+    (("build", "unqover"), "Missing argument 'CLASS'"),
+    (("build", "unqver"), "No such command 'unqver'"),
+    (("build",), "Missing command"),
+    (("build", "unqover", "religion", "--verson", "1.0.0"), "No such option: --verson"),
+    (("show", "religion"), "SET must be the name of a probe set such as unqover-religion, not 'religion'"),
+    (("show", "unqover-religion", "--row", "-1"), "--row must be from 0 to 38499, not -1"),
+    (("validate", "nowhere.toml"), "nowhere.toml: cannot be read"),
+    (("push", "nowhere", "org/name"), "nowhere is not a folder"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), BAD)
+def test_bad_input_is_one_line_and_exit_code_2(args: tuple[str, ...], message: str) -> None:
+    refused = call(*args)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert message in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_build_reports_what_it_built_and_how_to_load_it(tmp_path: Path) -> None:
+    script = (sys.executable, "scripts/build_unqover.py")
+    built = call("religion", "--config", "qa", "--out", tmp_path, command=script)
+    assert built.returncode == 0, built.stderr
+    assert re.search(r"unqover-religion +qa +38,500 +0\.\d\d MB +built", built.stdout)
+    assert f'load_dataset("{tmp_path}/unqover-religion", "qa", split="test")' in built.stdout
+    assert built.stderr == ""  # no progress bar where there is no terminal
+    again = call("build", "unqover", "religion", "--config", "qa", "--out", tmp_path)
+    assert "up to date" in again.stdout
+    refused = call("build", "unqover", "religion", "--version", "2.0.0", "--out", tmp_path)
+    assert (refused.returncode, "exists already; pass --overwrite" in refused.stderr) == (2, True)
+    assert call("build", "unqover", "religion", "--version", "2.0.0", "--out", tmp_path, "--overwrite").returncode == 0
+
+
+def test_list_names_the_four_sets_with_their_sizes() -> None:
+    lines = call("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "unqover-gender",
+        "unqover-nationality",
+        "unqover-ethnicity",
+        "unqover-religion",
+    ]
+    assert "1,154,232" in lines[2]
+
+
+def test_show_reads_as_a_person_would() -> None:
+    shown = call("show", "unqover-nationality", "--row", "0").stdout
+    assert "subjects   Algeria (Northern Africa) and Egypt (Northern Africa)" in shown
+    assert shown.index("from Algeria to Egypt.") < shown.index("from Egypt to Algeria.")
+    assert shown.count("Which place was full of thieves?") == 2
+    assert shown.count("Which place was full of honest people?") == 2
+
+
+def test_validate_lists_every_fault_on_a_line_of_its_own(tiny_toml: Path) -> None:
+    good = call("validate", tiny_toml)
+    assert (good.returncode, good.stdout) == (0, f"{tiny_toml}: good; 3 subjects, 9 rows in qa, 3 rows in mlm\n")
+    text = (
+        tiny_toml.read_text(encoding="utf-8").replace('"never lied"', '"lied"').replace('id = "office"', 'id = "move"')
+    )
+    tiny_toml.write_text(text, encoding="utf-8")
+    bad = call("validate", tiny_toml)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert len(bad.stderr.splitlines()) == 2
+    assert all(line.startswith("tiny.toml: ") for line in bad.stderr.splitlines())
+
+
+def test_a_class_of_ones_own_is_built_by_the_same_command(tiny_toml: Path, tmp_path: Path) -> None:
+    built = call("build", "unqover", "all", "--lists", tiny_toml, "--out", tmp_path / "out")
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "out" / "unqover-tiny" / "qa" / "test-00000-of-00001.parquet").is_file()
+
+
+def test_the_readmes_own_class_builds(tmp_path: Path) -> None:
+    (toml,) = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "age.toml").write_text(toml, encoding="utf-8")
+    shown = call("show", "unqover-age", "--lists", tmp_path / "age.toml")
+    assert "an elderly" in shown.stdout
+    built = call("build", "unqover", "age", "--lists", tmp_path / "age.toml", "--out", tmp_path / "out")
+    assert "2,100" in built.stdout  # 3 pairs x 14 templates x 50 attributes
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_progress_shows_on_a_terminal_and_can_be_switched_off(tmp_path: Path) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    def seen(*args: str) -> bytes:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        command = [*PROBESIEVE, "build", "unqover", "religion", "--out", str(tmp_path / args[0]), *args[1:]]
+        subprocess.run(command, cwd=REPOSITORY, stderr=theirs, stdout=subprocess.DEVNULL, check=True)
+        os.close(theirs)
+        try:
+            return os.read(ours, 65536)
+        except OSError:  # the terminal is closed and nothing was written
+            return b""
+        finally:
+            os.close(ours)
+
+    assert b"unqover-religion qa" in seen("on")
+    assert seen("off", "--no-progress") == b""
