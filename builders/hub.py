@@ -155,7 +155,7 @@ def push_folder(
         _compare_sums(repo, sha, sums, f"the pull request {pull_request}")
         return replace(done, url=pull_request)
     repo.tag(tag, sha)
-    _compare_sums(repo, repo.resolve(tag), sums, f"tag {tag}")
+    _compare_sums(repo, sha, sums, f"tag {tag}")
     return replace(done, url=f"{repo.url}/tree/{tag}", tag=tag, tagged=True)
 
 

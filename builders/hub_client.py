@@ -141,7 +141,7 @@ class Repository:
 
         info = None
         with self._told("read"), contextlib.suppress(RevisionNotFoundError):
-            info = self._api.dataset_info(self.id, revision=revision)
+            info = self._api.dataset_info(self.id, revision=revision) if revision else None
         if info is None or info.sha is None:
             known = [*self.tags(), "main"]
             close = difflib.get_close_matches(revision, known, n=1, cutoff=0.5)
@@ -209,7 +209,7 @@ class Repository:
         return commit.oid, commit.pr_url
 
     def tag(self, name: str, sha: str) -> None:
-        """Tag a commit; a tag that someone else made meanwhile stays where it is and is an error."""
+        """Tag a commit and see that the tag leads to it; one that someone else made meanwhile is an error."""
         from huggingface_hub.errors import HfHubHTTPError
 
         with self._told(f"set tag {name} on"):

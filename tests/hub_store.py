@@ -18,7 +18,9 @@ class Answer(Exception):
 
 def refusal(status: int, code: str = "", message: str = "") -> Answer:
     said = {"x_error_code": code} if code else {}
-    return Answer(status, {"error": message or code}, **said, x_error_message=message or code)
+    return Answer(
+        status, {"error": message or code}, **said, x_error_message=" ".join(message.split()) or code
+    )
 
 
 @dataclass(frozen=True)

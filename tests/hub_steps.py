@@ -21,7 +21,7 @@ def load(step: dict[str, Any]) -> Any:
         data = load_dataset(step["repo"], step.get("config"), revision=step["revision"], split="test")
     except Exception as error:
         return {"client_error": str(error)}
-    return data["id"]
+    return list(data["id"])
 
 
 def act(step: dict[str, Any]) -> Any:
@@ -35,6 +35,11 @@ def act(step: dict[str, Any]) -> Any:
             return verify_revision(Path(step["folder"]), step["repo"], step["revision"])
         case "load":
             return load(step)
+        case "log in":  # as `hf auth login` does
+            from huggingface_hub import constants
+
+            Path(constants.HF_TOKEN_PATH).write_text(os.environ.pop("HF_TOKEN"), encoding="utf-8")
+            return None
         case "die at tag":
             from huggingface_hub import HfApi
 
