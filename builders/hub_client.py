@@ -57,7 +57,8 @@ class RemoteFile:
             return False
         content = path.read_bytes()
         header = f"blob {len(content)}\0".encode()
-        return hashlib.sha1(header + content, usedforsecurity=False).hexdigest() == self.blob_id
+        blob_id = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+        return blob_id == self.blob_id and hashlib.sha256(content).hexdigest() == digest
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,15 @@ class Repository:
 
     def check_token(self) -> None:
         """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
-        with self._told("ask whose token may write to"):
-            account = self._api.whoami()
+        account = {}
+        with self._told("find the owner of the token for"):
+            try:
+                account = self._api.whoami()
+            except (
+                _transport_error()
+            ) as error:  # asked too often, or a token that may not ask: proves nothing
+                if _status(error) in (401, None):
+                    raise
         role = account.get("auth", {}).get("accessToken", {}).get("role")
         if role == "read":
             raise HubError(f"the token can only read: pushing to {self.id} needs one with write access")
@@ -216,7 +224,7 @@ class Repository:
             try:
                 self._api.create_tag(self.id, tag=name, revision=sha, repo_type="dataset")
             except HfHubHTTPError as error:
-                if error.response.status_code != 409:
+                if _status(error) != 409:
                     raise
         if (found := self.resolve(name)) != sha:
             raise HubError(
@@ -227,19 +235,16 @@ class Repository:
     @contextlib.contextmanager
     def _told(self, doing: str) -> Iterator[None]:
         """Turn whatever the client raises into a `HubError` of one line without the token."""
-        from huggingface_hub.errors import HfHubHTTPError
-
-        transport_error = cast(type[Exception], HfHubHTTPError.__bases__[0])  # requests', httpx's, httpx2's
         try:
             yield
-        except (transport_error, OSError, RuntimeError, ValueError) as error:
+        except (_transport_error(), OSError, RuntimeError, ValueError) as error:
             line = " ".join(self._line(error, doing).split())
             raise HubError(line.replace(self._token, "***") if self._token else line) from None
 
     def _line(self, error: BaseException, doing: str) -> str:
-        from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+        from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-        while getattr(error, "response", None) is None and error.__cause__ is not None:
+        while _status(error) is None and error.__cause__ is not None:
             error = error.__cause__
         endpoint = self._api.endpoint
         if isinstance(error, GatedRepoError):
@@ -248,18 +253,29 @@ class Repository:
         if isinstance(error, RepositoryNotFoundError):
             hint = "your token cannot see it" if self._token else "run `hf auth login` or set HF_TOKEN"
             return f"{self.id} does not exist on {endpoint}, or is private: {hint}"
-        if isinstance(error, HfHubHTTPError) and error.response is not None:
-            status = error.response.status_code
+        if status := _status(error):
             facts = {"endpoint": endpoint, "doing": doing, "repo": self.id, "org": self.id.split("/")[0]}
             if status in _BY_STATUS:
                 return _BY_STATUS[status].format(**facts)
-            said = error.server_message or "no reason given"
+            said = getattr(error, "server_message", None) or "no reason given"
             return f"cannot {doing} {self.id}: {endpoint} answered {status} ({said})"
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ValueError) or getattr(error, "filename", None):
             return f"cannot {doing} {self.id}: {reason}"
         where = f"no answer from {endpoint} ({reason}); check the network and HF_ENDPOINT"
         return f"cannot {doing} {self.id}: {where}"
+
+
+def _transport_error() -> type[Exception]:
+    """What the client's HTTP library raises: requests, httpx or httpx2, by the version of huggingface_hub."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return cast(type[Exception], HfHubHTTPError.__bases__[0])
+
+
+def _status(error: BaseException) -> int | None:
+    """HTTP status of an error, None if there was no answer."""
+    return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _without_xet_elsewhere() -> None:
