@@ -74,12 +74,14 @@ class PushResult:
         """Tell a person what happened and how to go on, in a few lines."""
         tag, seen = f"v{self.version}", "private " if self.private else ""
         size = f"{self.files} files, {self.bytes:,} bytes"
+        edited = ", ".join(self.overwritten)
         if self.dry_run:
             lines = [f"Dry run, nothing was sent: {tag} of {self.repo_id} would be {size}."]
             lines += [f"The {seen}dataset repository would be created."] if self.created else []
             lines += [f"main holds exactly these files, only {tag} is missing."] if self.continued else []
             lines += [f"  send   {name}" for name in self.added]
             lines += [f"  delete {name}" for name in self.deleted]
+            lines += [f"Edited on the Hub since, would be replaced: {edited}"] if edited else []
             return "\n".join(lines)
         if self.pull_request:
             return (

@@ -204,28 +204,17 @@ class _Handler(BaseHTTPRequestHandler):
         return Answer(200, {})
 
     def _tree(self, repo: Repo, body: bytes, rev: str, path: str = "") -> Answer:
-        files = repo.commits[repo.resolve(rev)].files
-        below = {name: file for name, file in files.items() if not path or name.startswith(path + "/")}
+        start = f"{path}/" if path else ""
+        below = {name: entry for name, entry in repo.listing(rev).items() if name.startswith(start)}
         if not below:
             raise refusal(404, "EntryNotFound", f"{path} does not exist on {rev!r}")
         deep = self.query.get("recursive", "").lower() in ("1", "true")
-        entries: dict[str, dict[str, Any]] = {}
-        for name, file in below.items():
-            start = len(path) + 1 if path else 0
-            for end in [i for i, letter in enumerate(name) if letter == "/" and i >= start]:
-                entries[name[:end]] = {"type": "directory", "path": name[:end], "size": 0, "oid": "0" * 40}
-            entries[name] = file.listed(name)
-        kept = [
-            entry
-            for name, entry in sorted(entries.items())
-            if deep or "/" not in name[len(path) + bool(path) :]
-        ]
-        return Answer(200, kept)
+        return Answer(200, [entry for name, entry in below.items() if deep or "/" not in name[len(start) :]])
 
     def _paths_info(self, repo: Repo, body: bytes, rev: str) -> Answer:
         asked = json.loads(body)["paths"] if body.startswith(b"{") else parse_qs(body.decode())["paths"]
-        files = repo.commits[repo.resolve(rev)].files
-        return Answer(200, [files[path].listed(path) for path in asked if path in files])
+        listing = repo.listing(rev)
+        return Answer(200, [listing[path] for path in asked if path in listing])
 
     def _refs(self, repo: Repo, body: bytes) -> Answer:
         def under(start: str) -> list[dict[str, str]]:

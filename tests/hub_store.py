@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 
@@ -90,6 +91,15 @@ class Repo:
         if revision in self.commits:
             return revision
         raise refusal(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+
+    def listing(self, revision: str) -> dict[str, dict[str, Any]]:
+        """What the Hub tells of every file and folder, by path."""
+        entries = {
+            path: file.listed(path) for path, file in self.commits[self.resolve(revision)].files.items()
+        }
+        for folder in {str(parent) for path in entries for parent in PurePosixPath(path).parents} - {"."}:
+            entries[folder] = {"type": "directory", "path": folder, "size": 0, "oid": "0" * 40}
+        return dict(sorted(entries.items()))
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
         """Path and content of every file, for tests."""

@@ -11,6 +11,7 @@ from tests.hub_fixtures import (
     NEW,
     OLD,
     REPO,
+    STRANGER,
     Make,
     Run,
     contents,
@@ -115,7 +116,7 @@ def test_a_pull_request_is_tagged_after_its_merge(hub: HubServer, make_folder: M
     run_steps(push(old))
     repo = hub.repos[REPO]
     refs = dict(repo.refs)
-    opened = run_steps(push(new, create_pr=True))[0]["result"]
+    opened = run_steps(push(new, token=STRANGER, create_pr=True))[0]["result"]
     assert repo.refs == refs | {"refs/pr/1": opened["sha"]}
     assert not opened["tagged"]
     assert opened["tag"] is None
@@ -242,7 +243,11 @@ def test_content_of_others_is_not_touched(hub: HubServer, make_folder: Make, run
     files = repo.commits[repo.resolve("main")].files
     edited = files | {"README.md": File(b"---\n---\nedited on the web", lfs=False)}
     repo.add("refs/heads/main", edited, "a hand", repo.resolve("main"))
-    replaced, lone = run_steps(push(make_folder("1.2.0", NEW)), push(make_folder(), repo="org/card"))
+    newer = make_folder("1.2.0", NEW)
+    dry, replaced, lone = run_steps(
+        push(newer, dry_run=True), push(newer), push(make_folder(), repo="org/card")
+    )
+    assert dry["result"]["summary"].endswith("Edited on the Hub since, would be replaced: README.md")
     assert replaced["result"]["overwritten"] == lone["result"]["overwritten"] == ["README.md"]
     assert repo.files(repo.commits[repo.resolve("main")].parent or "")["README.md"].endswith(
         b"edited on the web"
