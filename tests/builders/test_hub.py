@@ -168,15 +168,23 @@ def test_what_comes_back_wrong_is_reported(
     hub.corrupt = {"README.md"}  # the right one is in the cache now and must not be what is compared
     error(run_steps(verify, home=home)[0], "revision v1.0.0", "other bytes", "README.md")
 
+    hub.corrupt = set()
+    card = (folder / "README.md").read_bytes()
+
     def lose() -> None:  # the commit that the Hub made lacks a file
-        repo = hub.repos[REPO]
+        repo = hub.repos["org/lost"]
         del repo.commits[repo.resolve("main")].files[data]
 
-    hub.corrupt = set()
-    hub.repos.clear()
-    hub.once("GET", "/tree/", lose)
-    error(run_steps(push(folder))[0], "not the folder", f"{data} is missing there", "not tagged")
-    assert hub.repos[REPO].tags() == {}
+    def alter() -> None:  # it has another file of the same size
+        repo = hub.repos["org/altered"]
+        repo.commits[repo.resolve("main")].files["README.md"] = File(card.swapcase(), lfs=False)
+
+    hub.once("GET", "/lost/tree/", lose)
+    hub.once("GET", "/altered/tree/", alter)
+    lost, altered = run_steps(push(folder, repo="org/lost"), push(folder, repo="org/altered"))
+    error(lost, "not the folder", f"{data} is missing there", "not tagged")
+    error(altered, "not the folder", "README.md differs", "not tagged")
+    assert hub.repos["org/lost"].tags() == hub.repos["org/altered"].tags() == {}
 
 
 def test_races_and_failures_of_the_server(hub: HubServer, make_folder: Make, run_steps: Run) -> None:
