@@ -6,7 +6,6 @@ manifest, and never moved. A push that died before it is continued by running th
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -141,18 +140,8 @@ def push_folder(
         plan = replace(plan, sha=created.sha, private=created.private)
     sha, pull_request = str(plan.sha), None
     if not plan.continued:
-        sha, pull_request = repo.commit(
-            f"Publish version {plan.version}",
-            add={name: folder / name for name in sums},
-            delete=plan.deleted,
-            parent=sha,
-            create_pr=create_pr,
-        )
+        sha, pull_request = _commit(repo, folder, sums, plan, parent=sha, create_pr=create_pr)
     done = replace(plan, dry_run=False, sha=sha, pull_request=pull_request)
-    if different := _different(folder, sums, repo.files(sha)):
-        raise HubError(
-            f"commit {sha[:12]} of {repo_id} is not the folder: {different}; it was not tagged, push again"
-        )
     if pull_request:
         _compare_sums(repo, sha, sums, f"the pull request {pull_request}")
         return replace(done, url=pull_request)
@@ -236,11 +225,7 @@ def _plan(
         return plan
     if tag in repo.tags():
         same = not _different(folder, sums, repo.files(repo.resolve(tag)))
-        what = (
-            "holds exactly this folder: there is nothing to push"
-            if same
-            else "is never moved: raise --version"
-        )
+        what = "holds just this folder: nothing to push" if same else "is never moved: raise --version"
         raise HubError(f"{repo.id} has the tag {tag} already, which {what}")
     if private and not state.private:
         raise HubError(
@@ -261,8 +246,26 @@ def _plan(
         if name in held and name != MANIFEST and _sum(repo, state.sha, name, held) != published.get(name)
     )
     if overwritten:
-        _logger.warning("edited on the Hub since, now replaced: %s", ", ".join(overwritten))
+        _logger.warning("edited on the Hub since, this push replaces it: %s", ", ".join(overwritten))
     return replace(plan, added=added, deleted=deleted, overwritten=overwritten)
+
+
+def _commit(
+    repo: Repository, folder: Path, sums: Mapping[str, str], plan: PushResult, *, parent: str, create_pr: bool
+) -> tuple[str, str | None]:
+    """Send the folder in one commit, see that it lists what it should, give its sha and the pull request."""
+    sha, pull_request = repo.commit(
+        f"Publish version {plan.version}",
+        add={name: folder / name for name in sums},
+        delete=plan.deleted,
+        parent=parent,
+        create_pr=create_pr,
+    )
+    if different := _different(folder, sums, repo.files(sha)):
+        raise HubError(
+            f"commit {sha[:12]} of {repo.id} is not the folder: {different}; it was not tagged, push again"
+        )
+    return sha, pull_request
 
 
 def _published(
@@ -276,7 +279,7 @@ def _published(
             there = read_manifest(path.parent)
             check_version(there["version"])
             sums = {name: facts["sha256"] for name, facts in there["files"].items()}
-        except (BuildError, AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+        except (BuildError, AttributeError, KeyError, TypeError) as error:
             raise HubError(f"{repo.id} has a {MANIFEST} that is not ours; push to another name") from error
     if there["name"] != manifest["name"]:
         raise HubError(f"{repo.id} holds {there['name']}, not {manifest['name']}; push to another name")
