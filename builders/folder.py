@@ -1,7 +1,7 @@
 """A built dataset folder: written beside its final name, renamed when complete, checked by its manifest.
 
-``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file, so a
-folder without it is unfinished and a folder that disagrees with it was edited.
+``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file, and one of
+itself, so a folder without it is unfinished and a folder that disagrees with it was edited.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
         for path in _files(folder)
     }
     manifest: Manifest = {**facts, "versions": _versions(), "files": files}
+    manifest["sha256"] = _digest(manifest)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
 
@@ -112,7 +113,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     BuildError
-        If there is none, which means that the build never finished, or if it is not one of ours.
+        If there is none, which means that the build never finished, or if it is not as the build wrote it.
     """
     path = folder / MANIFEST
     if not folder.is_dir():
@@ -121,11 +122,10 @@ def read_manifest(folder: Path) -> Manifest:
         raise BuildError(f"{folder} has no {MANIFEST}: it was never finished, or is no dataset folder of ours")
     try:
         manifest: Manifest = json.loads(path.read_text(encoding="utf-8"))
-        missing = {"name", "version", "default_config", "configs", "files"} - set(manifest)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise BuildError(f"{path} is not valid JSON ({error}); build the folder again") from error
-    if missing:
-        raise BuildError(f"{path} lacks {', '.join(sorted(missing))}; build the folder again")
+    if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
+        raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again")
     return manifest
 
 
@@ -167,6 +167,12 @@ def sha256(path: Path) -> str:
 
 def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("probesieve", "pyarrow")}
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of all that a manifest says but this."""
+    facts = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _files(folder: Path) -> list[Path]:

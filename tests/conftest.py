@@ -1,4 +1,4 @@
-"""Small lists in both formats, in our own words, that every test can build from."""
+"""Small lists in both formats, in our own words, that every test can build from, and a Hub on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.hub_fixtures import hub, make_folder, run_steps
 from unqover_data import ProbeLists, read_toml
+
+__all__ = ["hub", "make_folder", "run_steps"]
 
 TINY = """\
 name = "tiny"

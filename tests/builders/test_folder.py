@@ -76,14 +76,23 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: (folder / "qa" / "more.parquet").write_text(""), r"holds qa/more.parquet, which its manifest does"),
     (lambda folder: (folder / MANIFEST).unlink(), r"has no manifest.json: it was never finished"),
     (lambda folder: (folder / MANIFEST).write_text("{"), r"is not valid JSON"),
-    (lambda folder: (folder / MANIFEST).write_text("{}"), r"lacks configs, default_config, files, name, version"),
-    (lambda folder: _rows(folder, 8), r"qa/test has 9 rows, its manifest says 8"),
+    (lambda folder: (folder / MANIFEST).write_text("[]"), r"manifest.json was edited"),
+    (lambda folder: _say(folder, '"version": "1.0.0"', '"version": "9.9.9"'), r"manifest.json was edited"),
+    (lambda folder: _claim(folder, 8), r"qa/test has 9 rows, its manifest says 8"),
 ]
 
 
-def _rows(folder: Path, rows: int) -> None:
+def _say(folder: Path, before: str, after: str) -> None:
     text = (folder / MANIFEST).read_text()
-    (folder / MANIFEST).write_text(text.replace('"rows": 9', f'"rows": {rows}'))
+    assert before in text
+    (folder / MANIFEST).write_text(text.replace(before, after))
+
+
+def _claim(folder: Path, rows: int) -> None:
+    """Finish the folder with a manifest that miscounts."""
+    facts = {key: value for key, value in read_manifest(folder).items() if key not in ("files", "versions", "sha256")}
+    facts["configs"]["qa"]["test"]["rows"] = rows
+    write_manifest(folder, facts)
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGE)

@@ -1,0 +1,284 @@
+"""One dataset repository on the Hub, as the owner of a token sees it; every failure is told in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from builders.errors import BuildError, HubError
+from builders.folder import sha256
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+HUB = "https://huggingface.co"
+_NAME = re.compile(r"(?=.{1,96}$)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_BY_STATUS = {
+    401: "{endpoint} refused the token (401): run `hf auth login` again, or set HF_TOKEN to a valid one",
+    403: "the token has no right to {doing} {repo} (403): use one with write access to {org}",
+    409: "{endpoint} will not {doing} {repo} (409): it was created this moment, or the token cannot see it",
+    412: "{repo} was changed by someone else during this push (412): nothing was committed; push again",
+    429: "{endpoint} asks to slow down (429): wait a few minutes, then run the same command again",
+}
+
+
+def check_repo_id(repo_id: str) -> None:
+    """Raise `BuildError` unless `repo_id` reads ORG/NAME and the Hub would take it."""
+    parts = repo_id.split("/")
+    named = len(parts) == 2 and all(_NAME.fullmatch(part) for part in parts)
+    if not named or "--" in repo_id or ".." in repo_id or repo_id.endswith(".git"):
+        raise BuildError(
+            f"repository must be ORG/NAME such as org/unqover-religion (letters, digits, '_', '-', '.'), "
+            f"not {repo_id!r}"
+        )
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """What a commit's listing says of a file: `sha256` if the Hub keeps it as LFS, and its git blob id."""
+
+    size: int
+    sha256: str | None
+    blob_id: str
+
+    def holds(self, path: Path, digest: str) -> bool:
+        """Whether it is the file at `path`, whose SHA-256 is `digest`, to the last byte."""
+        if self.sha256 is not None:
+            return self.sha256 == digest
+        if self.size != path.stat().st_size:
+            return False
+        content = path.read_bytes()
+        header = f"blob {len(content)}\0".encode()
+        blob_id = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+        return blob_id == self.blob_id and hashlib.sha256(content).hexdigest() == digest
+
+
+@dataclass(frozen=True)
+class State:
+    """Where ``main`` is now, and who may see it."""
+
+    sha: str
+    private: bool
+
+
+class Repository:
+    """A dataset repository; makes no request before a method is called.
+
+    Parameters
+    ----------
+    repo_id : str
+        ORG/NAME.
+    write : bool
+        Whether a token is required; it comes from HF_TOKEN or ``hf auth login`` and is in no message.
+
+    Raises
+    ------
+    HubError
+        If a token is required and there is none; from every method when the Hub says no.
+    """
+
+    def __init__(self, repo_id: str, *, write: bool = False) -> None:
+        """Find the token and set the client up."""
+        check_repo_id(repo_id)
+        _without_xet_elsewhere()
+        from huggingface_hub import HfApi, get_token
+
+        self.id = repo_id
+        self._token: str | None = None
+        self._api: HfApi = HfApi()
+        with self._told("find a token for"):
+            self._token = get_token()
+        self._api = HfApi(token=self._token or False, library_name="probesieve")
+        if write and not self._token:
+            raise HubError(
+                f"no Hugging Face token was found: run `hf auth login`, or set HF_TOKEN to a token "
+                f"that may write to {repo_id.split('/')[0]}"
+            )
+
+    @property
+    def url(self) -> str:
+        """The repository's page."""
+        return f"{self._api.endpoint}/datasets/{self.id}"
+
+    def check_token(self) -> None:
+        """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
+        account = {}
+        with self._told("find the owner of the token for"):
+            try:
+                account = self._api.whoami()
+            except _transport_error() as error:  # asked too often, or a token that may not ask: proves nothing
+                if _status(error) in (401, None):
+                    raise
+        role = account.get("auth", {}).get("accessToken", {}).get("role")
+        if role == "read":
+            raise HubError(f"the token can only read: pushing to {self.id} needs one with write access")
+
+    def state(self) -> State | None:
+        """Where the repository is, None when it does not exist as far as the token can see."""
+        from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+        with self._told("read"):
+            try:
+                info = self._api.dataset_info(self.id)
+            except GatedRepoError:
+                raise
+            except RepositoryNotFoundError:
+                return None
+        if info.id != self.id:
+            raise HubError(f"{self.id} is called {info.id} on the Hub; push to that name")
+        return State(sha=str(info.sha), private=bool(info.private))
+
+    def tags(self) -> list[str]:
+        """Names of the tags, in the Hub's order."""
+        with self._told("read the tags of"):
+            return [tag.name for tag in self._api.list_repo_refs(self.id, repo_type="dataset").tags]
+
+    def resolve(self, revision: str) -> str:
+        """Commit sha of a branch, tag, pull request or commit, asked of the Hub and of no cache."""
+        from huggingface_hub.errors import RevisionNotFoundError
+
+        info = None
+        with self._told("read"), contextlib.suppress(RevisionNotFoundError):
+            info = self._api.dataset_info(self.id, revision=revision) if revision else None
+        if info is None or info.sha is None:
+            known = [*self.tags(), "main"]
+            close = difflib.get_close_matches(revision, known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+            raise HubError(f"{self.id} has no revision {revision!r}; {hint}")
+        if info.gated:
+            with self._told("read"):
+                self._api.auth_check(self.id, repo_type="dataset")
+        return info.sha
+
+    def files(self, sha: str) -> dict[str, RemoteFile]:
+        """Every file of a commit but ``.gitattributes``, which is the Hub's own."""
+        from huggingface_hub.hf_api import RepoFile
+
+        with self._told("list the files of"):
+            tree = self._api.list_repo_tree(self.id, recursive=True, revision=sha, repo_type="dataset")
+            return {
+                entry.path: RemoteFile(entry.size, entry.lfs.sha256 if entry.lfs else None, entry.blob_id)
+                for entry in tree
+                if isinstance(entry, RepoFile) and entry.path != ".gitattributes"
+            }
+
+    @contextlib.contextmanager
+    def downloaded(self, sha: str, name: str) -> Iterator[Path]:
+        """Give one file of a commit, fetched anew into a folder of its own that goes when the block ends."""
+        with tempfile.TemporaryDirectory(prefix="probesieve-hub-") as folder:
+            with self._told(f"load {name} of"):
+                path = self._api.hf_hub_download(
+                    self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+                )
+            yield Path(path)
+
+    def sum_of(self, sha: str, name: str) -> str:
+        """SHA-256 of the bytes that the Hub serves for a file of a commit."""
+        with self.downloaded(sha, name) as path:
+            return sha256(path)
+
+    def create(self, *, private: bool) -> State:
+        """Create the repository, private if asked for, else as its owner's settings say."""
+        with self._told("create"):
+            self._api.create_repo(self.id, repo_type="dataset", private=private or None)
+        if (state := self.state()) is None:
+            raise HubError(f"{self.id} was created but is not there; run the same command again")
+        return state
+
+    def commit(
+        self, title: str, *, add: dict[str, Path], delete: Iterable[str], parent: str, create_pr: bool
+    ) -> tuple[str, str | None]:
+        """Send files and deletions in one commit on `parent`; give its sha and the pull request's page."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        deletions = [CommitOperationDelete(path_in_repo=name, is_folder=False) for name in delete]
+        additions = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=path) for name, path in add.items()]
+        with self._told("open a pull request on" if create_pr else "commit to"):
+            commit = self._api.create_commit(
+                self.id,
+                operations=[*deletions, *additions],
+                commit_message=title,
+                repo_type="dataset",
+                parent_commit=parent,
+                create_pr=create_pr,
+            )
+        return commit.oid, commit.pr_url
+
+    def tag(self, name: str, sha: str) -> None:
+        """Tag a commit and see that the tag leads to it; one that someone else made meanwhile is an error."""
+        from huggingface_hub.errors import HfHubHTTPError
+
+        with self._told(f"set tag {name} on"):
+            try:
+                self._api.create_tag(self.id, tag=name, revision=sha, repo_type="dataset")
+            except HfHubHTTPError as error:
+                if _status(error) != 409:
+                    raise
+        if (found := self.resolve(name)) != sha:
+            raise HubError(
+                f"tag {name} of {self.id} was set by someone else meanwhile, at {found[:12]}; tags are never "
+                f"moved, so commit {sha[:12]} stays untagged: build a higher version and push that"
+            )
+
+    @contextlib.contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
+        """Turn whatever the client raises into a `HubError` of one line without the token."""
+        try:
+            yield
+        except (_transport_error(), OSError, RuntimeError, ValueError) as error:
+            line = " ".join(self._line(error, doing).split())
+            raise HubError(line.replace(self._token, "***") if self._token else line) from None
+
+    def _line(self, error: BaseException, doing: str) -> str:
+        from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+        while _status(error) is None and error.__cause__ is not None:
+            error = error.__cause__
+        endpoint = self._api.endpoint
+        if isinstance(error, GatedRepoError):
+            login = "" if self._token else ", log in with `hf auth login`"
+            return f"{self.id} is gated: ask for access at {self.url}{login}, then run the same command again"
+        if isinstance(error, RepositoryNotFoundError):
+            hint = "your token cannot see it" if self._token else "run `hf auth login` or set HF_TOKEN"
+            return f"{self.id} does not exist on {endpoint}, or is private: {hint}"
+        if status := _status(error):
+            facts = {"endpoint": endpoint, "doing": doing, "repo": self.id, "org": self.id.split("/")[0]}
+            if status in _BY_STATUS:
+                return _BY_STATUS[status].format(**facts)
+            said = getattr(error, "server_message", None) or "no reason given"
+            return f"cannot {doing} {self.id}: {endpoint} answered {status} ({said})"
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ValueError) or getattr(error, "filename", None):
+            return f"cannot {doing} {self.id}: {reason}"
+        where = f"no answer from {endpoint} ({reason}); check the network and HF_ENDPOINT"
+        return f"cannot {doing} {self.id}: {where}"
+
+
+def _transport_error() -> type[Exception]:
+    """What the client's HTTP library raises: requests, httpx or httpx2, by the version of huggingface_hub."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return cast(type[Exception], HfHubHTTPError.__bases__[0])
+
+
+def _status(error: BaseException) -> int | None:
+    """HTTP status of an error, None if there was no answer."""
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def _without_xet_elsewhere() -> None:
+    """Turn Xet off for any Hub but huggingface.co: others lack it, and the client does not fall back."""
+    if os.environ.get("HF_ENDPOINT", HUB).rstrip("/") == HUB or "HF_HUB_DISABLE_XET" in os.environ:
+        return
+    os.environ["HF_HUB_DISABLE_XET"] = "1"
+    from huggingface_hub import constants
+
+    constants.HF_HUB_DISABLE_XET = True  # for when something else imported the client before

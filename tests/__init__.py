@@ -1,0 +1,1 @@
+"""Tests of every package; run as `python -m pytest`."""
