@@ -125,9 +125,9 @@ def push_folder(
         If the Hub refuses, cannot be reached, holds what this push must not touch, or gives back other bytes.
     """
     check_repo_id(repo_id)
-    repo = Repository(repo_id, write=True)
     manifest = verify_folder(folder)
     sums = _sums(folder, manifest)
+    repo = Repository(repo_id, write=True)
     repo.check_token()
     plan = _plan(repo, folder, manifest, sums, private=private)
     tag = f"v{plan.version}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -13,8 +14,9 @@ _switch = {"off": False}
 
 
 def switch_off() -> None:
-    """Show no progress bars from here on."""
+    """Show no progress bars from here on, ours or those of the Hub's client."""
     _switch["off"] = True
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 
 def progress(items: Iterable[T], *, total: int, label: str, step: Callable[[T], int] = lambda _: 1) -> Iterator[T]:

@@ -115,6 +115,29 @@ def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lis
     print(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
 
 
+@app.command("push")
+def push(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A built dataset folder.")],
+    repo_id: Annotated[str, typer.Argument(metavar="ORG/NAME", help="Dataset repository; created if it is not there.")],
+    private: Annotated[bool, typer.Option("--private", help="Create the repository private.")] = False,
+    create_pr: Annotated[bool, typer.Option("--create-pr", help="Open a pull request; tag after its merge.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and send nothing.")] = False,
+    progress: Progress = True,
+) -> None:
+    """Push a built folder to the Hub as a tagged version.
+
+    The token is that of `hf auth login` or HF_TOKEN.
+
+    Example: probesieve push build/unqover-religion ORG/unqover-religion
+    """
+    from builders.hub import push_folder
+    from builders.progress import switch_off
+
+    if not progress:
+        switch_off()
+    print(push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run).summary())
+
+
 def main() -> None:
     """Run ``probesieve``."""
     _run(app, sys.argv[1:] or ["--help"])

@@ -1,4 +1,4 @@
-"""Build UnQover probe sets: ``python scripts/build_unqover.py religion`` is ``probesieve build unqover religion``."""
+"""Build UnQover probe sets: the same command as ``probesieve build unqover CLASS``."""
 
 from probesieve.cli import build_unqover, run
 

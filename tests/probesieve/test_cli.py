@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.hub_fixtures import REPO, TOKEN
+from tests.hub_server import HubServer
+
 REPOSITORY = Path(__file__).parents[2]
 PROBESIEVE = (sys.executable, "-m", "probesieve")
 
 
-def call(*args: object, command: tuple[str, ...] = PROBESIEVE) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "COLUMNS": "100", "HF_HUB_OFFLINE": "1"}
+def call(*args: object, command: tuple[str, ...] = PROBESIEVE, **extra: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "COLUMNS": "100", **(extra or {"HF_HUB_OFFLINE": "1"})}
     return subprocess.run([*command, *map(str, args)], capture_output=True, text=True, cwd=REPOSITORY, env=env)
 
 
@@ -144,3 +147,46 @@ def test_progress_shows_on_a_terminal_and_can_be_switched_off(tmp_path: Path) ->
 
     assert b"unqover-religion qa" in seen("on")
     assert seen("off", "--no-progress") == b""
+
+
+def test_push_from_build_to_load(hub: HubServer, tmp_path: Path) -> None:
+    """Build 1.0.0 and 1.1.0, push both, load both by their tags; a second push of either is refused."""
+    here = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": TOKEN}
+    script = (sys.executable, "scripts/push_dataset.py")
+    for version, command in (("1.0.0", script), ("1.1.0", (*PROBESIEVE, "push"))):
+        out = tmp_path / version
+        built = call("build", "unqover", "religion", "--config", "qa", "--version", version, "--out", out)
+        assert built.returncode == 0, built.stderr
+        pushed = call(out / "unqover-religion", REPO, "--no-progress", command=command, **here)
+        assert (pushed.returncode, pushed.stderr) == (0, "")
+        assert f"Pushed v{version} to the dataset {REPO}" in pushed.stdout
+        refused = call(out / "unqover-religion", REPO, command=command, **here)
+        assert refused.returncode == 1
+        assert len(refused.stderr.strip().splitlines()) == 1
+        assert f"has the tag v{version} already" in refused.stderr
+    code = (
+        "from datasets import load_dataset\n"
+        "for tag in ('v1.0.0', 'v1.1.0'):\n"
+        f"    rows = load_dataset('{REPO}', split='test', revision=tag)\n"
+        "    print(tag, len(rows), rows[0]['context_12'])"
+    )
+    loaded = call("-c", code, command=(sys.executable,), **here).stdout.splitlines()
+    assert loaded == [
+        f"v{version} 38500 An Atheist man shares an office with a Buddhist man." for version in ("1.0.0", "1.1.0")
+    ]
+    dry = call("push", tmp_path / "1.1.0" / "unqover-religion", "org/other", "--dry-run", **here)
+    assert (dry.returncode, "org/other" in hub.repos) == (0, False)
+    assert "Dry run, nothing was sent" in dry.stdout
+
+
+def test_a_push_without_a_token_or_to_a_folder_edited_is_one_line(hub: HubServer, tmp_path: Path) -> None:
+    call("build", "unqover", "religion", "--config", "qa", "--out", tmp_path)
+    here = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": ""}
+    refused = call("push", tmp_path / "unqover-religion", REPO, **here)
+    assert (refused.returncode, len(refused.stderr.strip().splitlines())) == (1, 1)
+    assert "no Hugging Face token was found" in refused.stderr
+    with (tmp_path / "unqover-religion" / "README.md").open("a") as card:
+        card.write("more")
+    edited = call("push", tmp_path / "unqover-religion", REPO, **here)
+    assert (edited.returncode, hub.log) == (2, [])
+    assert "was edited: the SHA-256 of README.md" in edited.stderr

@@ -1,0 +1,5 @@
+"""Push a folder to the Hub: the same command as ``probesieve push FOLDER ORG/NAME``."""
+
+from probesieve.cli import push, run
+
+run(push)
