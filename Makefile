@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 ## Install what is needed and build the four probe sets with the bundled lists.
 demo: $(VENV)/.installed
-	$(BIN)/probesieve build unqover all --overwrite
+	$(BIN)/probesieve build unqover all
 
 ## Install what is needed, then lint, type-check and run every test.
 test: lint typecheck
