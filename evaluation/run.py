@@ -1,0 +1,195 @@
+"""Scores a model on a probe set: resolves, samples, scores shard by shard, sums up."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from builders.progress import progress
+from evaluation import store
+from evaluation.errors import EvaluationError
+from evaluation.models import ModelRef
+from evaluation.probe_sets import ProbeSet
+from evaluation.sampling import sample_rows
+from evaluation.scorers import make_scorer
+from evaluation.scorers.base import Scorer
+from evaluation.scores import SCORE_COLUMNS
+from evaluation.summary import summarize
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the scores of a model on a set; stored with the result, and compared before a run goes on.
+
+    Attributes
+    ----------
+    protocol : str
+        ``exact`` or ``paper``.
+    sample : float
+        Rows to draw: a share below 1, a number of rows, or 1.0 for all.
+    seed : int
+        Of the sample and of the intervals.
+    dtype : str
+        ``float32``, ``float16`` or ``bfloat16``.
+    context_prefix, prompt, chat, joint, pronouns
+        As in `evaluation.scorers.make_scorer`.
+    """
+
+    protocol: str = "exact"
+    sample: float = 1.0
+    seed: int = 0
+    dtype: str = "float32"
+    context_prefix: str | None = None
+    prompt: str | None = None
+    chat: bool | None = None
+    joint: bool = False
+    pronouns: bool | None = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How the work is done; changes no score beyond the tolerance of floating point.
+
+    Attributes
+    ----------
+    device : str
+        A torch device.
+    batch_size : int
+        Inputs at once.
+    workers : int
+        Shards at once.
+    backend : str
+        joblib's: ``loky`` on this machine, ``ray`` or ``dask`` on an engine that runs.
+    """
+
+    device: str = "cpu"
+    batch_size: int = 64
+    workers: int = 1
+    backend: str = "loky"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A result, where it lies, and whether this call made it."""
+
+    result: dict[str, Any]
+    path: Path
+    fresh: bool
+
+
+def evaluate(
+    ref: ModelRef, probes: ProbeSet, options: Options, *, engine: Engine, out: Path, overwrite: bool = False
+) -> Evaluated:
+    """Score a model on a probe set, or give the result that is there; a run that was stopped goes on.
+
+    Parameters
+    ----------
+    ref : ModelRef
+        The model, pinned.
+    probes : ProbeSet
+        The set, pinned.
+    options : Options
+        What decides the scores.
+    engine : Engine
+        How the work is done.
+    out : Path
+        The results folder.
+    overwrite : bool
+        Whether to replace a result, or an unfinished run, of other options.
+
+    Raises
+    ------
+    EvaluationError
+        If the model, the set and the options do not go together, or other options made what is there.
+    """
+    place = store.place_of(out, ref, probes, options.protocol)
+    settings = {"model": ref.sha, "dataset": probes.revision, **asdict(options)}
+    if overwrite:
+        place.result.unlink(missing_ok=True)
+        store.close_partial(place, missing_ok=True)
+    if found := store.read_result(place, settings):
+        return Evaluated(found, place.result, fresh=False)
+    scorer = _scorer(ref, options, engine)
+    able, coverage = scorer.select(probes.rows)
+    rows = probes.rows.filter(pa.array(able))
+    if not len(rows):
+        raise EvaluationError(f"{ref.name} can score none of the {len(able):,} rows of {probes.name}: {coverage}")
+    rows = sample_rows(rows, options.sample, seed=options.seed)
+    shards = store.open_partial(place, settings, rows)
+    _score_missing(place, shards, ref, options, engine)
+    scores, seconds = store.merge_shards(place, shards)
+    store.write_table(scores, place.scores)
+    result = {
+        "model": {"name": ref.name, "sha": ref.sha, "kind": ref.kind},
+        "dataset": probes.facts,
+        "settings": settings,
+        "coverage": coverage,
+        "scorer": scorer.facts,
+        "rows": len(rows),
+        "seconds": round(seconds, 3),
+        "versions": _versions(),
+        **summarize(rows, scores, seed=options.seed),
+    }
+    store.write_json(place.result, result)
+    store.close_partial(place)
+    return Evaluated(result, place.result, fresh=True)
+
+
+def _scorer(ref: ModelRef, options: Options, engine: Engine) -> Scorer:
+    """Load the model once a process."""
+    return _cached_scorer(ref, options, engine.device, engine.batch_size)
+
+
+@functools.lru_cache(maxsize=1)
+def _cached_scorer(ref: ModelRef, options: Options, device: str, batch_size: int) -> Scorer:
+    chosen = {name: value for name, value in asdict(options).items() if name not in ("sample", "seed")}
+    return make_scorer(ref, device=device, batch_size=batch_size, **chosen)
+
+
+def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Options, engine: Engine) -> None:
+    """Score the shards that no earlier run finished."""
+    from joblib import Parallel, delayed, parallel_config
+
+    missing = [number for number in range(shards) if not place.shard(number).is_file()]
+    done = shards - len(missing)
+    with parallel_config(**_backend(engine)):
+        jobs = Parallel(n_jobs=engine.workers, return_as="generator_unordered")(
+            delayed(_score_shard)(place, number, ref, options, engine) for number in missing
+        )
+        for _ in progress(jobs, total=shards, label=place.result.stem, done=done):
+            pass
+
+
+def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Options, engine: Engine) -> None:
+    start = time.perf_counter()
+    rows = store.shard_rows(place, number)
+    scores = _scorer(ref, options, engine).score(rows).astype(np.float32)
+    columns = {"id": rows["id"]} | {name: scores[:, i] for i, name in enumerate(SCORE_COLUMNS)}
+    seconds = f"{time.perf_counter() - start:.6f}"
+    store.write_table(pa.table(columns).replace_schema_metadata({"seconds": seconds}), place.shard(number))
+
+
+def _backend(engine: Engine) -> Mapping[str, Any]:
+    """Arguments of joblib's ``parallel_config``; registers the backend of an engine that is not joblib's own."""
+    if engine.backend == "loky":
+        return {"backend": "loky", "inner_max_num_threads": max(1, _cores() // engine.workers)} if engine.workers > 1 else {}
+    try:
+        if engine.backend == "ray":
+            from ray.util.joblib import register_ray
+
+            register_ray()
+        elif engine.backend == "dask":
+            import dask.distributed  # noqa: F401  (registers itself)
+        else:
+            raise EvaluationError(f"there is no backend {engine.backend!r}; it must be loky, ray or dask")
+    except ImportError as error:
+        hint = f"pip install 'probesieve[{engine.backend}]'"
+        raise EvaluationError(f"backend {engine.backend} is not installed; run: {hint}") from error
+    return {"backend": engine.backend}

@@ -1,0 +1,133 @@
+"""Where results lie, and how a run that was stopped goes on.
+
+``OUT/<org__model>/<model sha>/<dataset>@<version>/<config>.<protocol>.json`` and beside it ``.parquet`` with the scores
+of every row. Until both are there, a hidden folder beside them holds the rows to score, the settings and a file a
+finished shard; a run with the same settings continues it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluation.errors import EvaluationError
+from evaluation.models import ModelRef
+from evaluation.probe_sets import ProbeSet
+
+ROWS_PER_SHARD = 2_000
+SETTINGS, ROWS = "settings.json", "rows.parquet"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The files of one result."""
+
+    result: Path
+
+    @property
+    def scores(self) -> Path:
+        """Scores of every row."""
+        return self.result.with_suffix(".parquet")
+
+    @property
+    def partial(self) -> Path:
+        """What there is of a run that has not ended."""
+        return self.result.with_name(f".{self.result.stem}.partial")
+
+    def shard(self, number: int) -> Path:
+        """Scores of one shard."""
+        return self.partial / f"shard-{number:05d}.parquet"
+
+
+def place_of(out: Path, ref: ModelRef, probes: ProbeSet, protocol: str) -> Place:
+    """Give the place of a result."""
+    model = Path(ref.name).resolve().name if ref.local else ref.name.replace("/", "__")
+    return Place(out / model / ref.sha / f"{probes.name}@{probes.version}" / f"{probes.config}.{protocol}.json")
+
+
+def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Give the result that is there already for these settings, None if there is none.
+
+    Raises
+    ------
+    EvaluationError
+        If there is one of other settings; names the first that differs.
+    """
+    if not place.result.is_file():
+        return None
+    result: dict[str, Any] = read_json(place.result)
+    _check_same(result.get("settings", {}), settings, place.result)
+    return result
+
+
+def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table) -> int:
+    """Start a run, or go on with one of the same settings; give the number of its shards.
+
+    Raises
+    ------
+    EvaluationError
+        If an unfinished run there has other settings; names the first that differs.
+    """
+    if (place.partial / SETTINGS).is_file():
+        _check_same(read_json(place.partial / SETTINGS), settings, place.partial)
+    else:
+        shutil.rmtree(place.partial, ignore_errors=True)
+        place.partial.mkdir(parents=True)
+        pq.write_table(rows, place.partial / ROWS)
+        write_json(place.partial / SETTINGS, settings)
+    return -(-len(rows) // ROWS_PER_SHARD)
+
+
+def shard_rows(place: Place, number: int) -> pa.Table:
+    """Give the rows of a shard."""
+    return pq.read_table(place.partial / ROWS).slice(number * ROWS_PER_SHARD, ROWS_PER_SHARD)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a Parquet file that is there whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    pq.write_table(table, unfinished, compression="zstd")
+    unfinished.replace(path)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that is there whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of ours."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise EvaluationError(f"{path} is not valid JSON ({error}); remove it and run again") from error
+
+
+def merge_shards(place: Place, shards: int) -> tuple[pa.Table, float]:
+    """Give the scores of all shards in row order, and the seconds that they took."""
+    tables = [pq.read_table(place.shard(number)) for number in range(shards)]
+    seconds = sum(float((table.schema.metadata or {})[b"seconds"]) for table in tables)
+    return pa.concat_tables(table.replace_schema_metadata(None) for table in tables), seconds
+
+
+def close_partial(place: Place) -> None:
+    """Remove what a finished run needed."""
+    shutil.rmtree(place.partial)
+
+
+def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:
+    for name in dict.fromkeys((*wanted, *stored)):
+        if stored.get(name) != wanted.get(name):
+            raise EvaluationError(
+                f"{where} was made with {name} {stored.get(name)!r}, not {wanted.get(name)!r}: "
+                "use the same, another --out, or --overwrite"
+            )
