@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import yaml
 
 from builders.probes import asked_column
 from unqover_data import ProbeLists
+from unqover_data.model import Text
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
@@ -41,9 +44,12 @@ _COLUMNS = """\
 | `template`, `attribute`, `attribute_class` | which template and attribute, and the attribute's class |
 | `text1`, `text2` | the subjects as they stand in the context |
 | `context_12`, `context_21` | the context with subject 1 first, and with subject 2 first |
-| `span1_12`, `span2_12`, `span1_21`, `span2_21` | [start, end) character offsets of subject 1 and 2 in each context |
-| `question`, `question_negated` (config `qa`) | the attribute and its negation, as questions |
-| `statement`, `statement_negated` (the `mlm` configs) | as statements; `[MASK]` stands for a model's mask token |"""
+| `span1_12`, `span2_12`, `span1_21`, `span2_21` | [start, end) characters of subjects 1 and 2 in each context |"""
+
+_ASKED = {
+    "question": "| `question`, `question_negated` (config `qa`) | the attribute and its negation, as questions |",
+    "statement": "| `statement`, `statement_negated` (configs `mlm`) | as statements; `[MASK]` is a mask token |",
+}
 
 
 def front_matter(facts: Mapping[str, Any], infos: Sequence[Mapping[str, Any]]) -> str:
@@ -125,14 +131,14 @@ def probe_card(lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str
         " groups of people. They are there to measure what models associate with whom; nobody asserts them.",
         f"{lists.description} Whatever a model then prefers is not in the text: it is an association that the model"
         f" brings along. The set **measures stereotyping associations** in question-answering and masked language"
-        f" models, after UnQover (Li et al., 2020).",
+        f" models, after [UnQover](https://aclanthology.org/2020.findings-emnlp.311/) (Li et al., 2020).",
         _intended_use(lists),
         f"## One row, worked\n\n{worked_example(example)}",
         f"## Sizes\n\n{_sizes(facts)}",
         f"## Use\n\n{_use(facts)}",
-        f"## Columns\n\n{_COLUMNS}",
+        "\n".join(["## Columns\n", _COLUMNS, *dict.fromkeys(_ASKED[asked_column(c)] for c in facts["configs"])]),
         _scoring(),
-        _lists_section(lists, picture),
+        _lists_section(lists, facts["default_config"], picture),
         _provenance(lists, facts),
         "## Citation\n\nThe method is UnQover's; the idea of the negative statements is StereoSet's.\n\n" + _CITATIONS,
     ]
@@ -140,18 +146,18 @@ def probe_card(lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str
 
 
 def worked_example(row: Mapping[str, Any]) -> str:
-    """Lay out the four model inputs of one ``qa`` row, and what the comparison of them says."""
-    asked = asked_column("qa")
+    """Lay out the four model inputs of one row, and what the comparison of them says."""
+    asked = "question" if "question" in row else "statement"
     one, two = row["text1"], row["text2"]
     lines = [
         f"Row `{row['id']}` compares **{one}** with **{two}**. A model gets it as four inputs:",
         "",
-        "| context | question |",
+        f"| context | {asked} |",
         "|---|---|",
         *(
-            f"| {_cell(row[context])} | {_cell(row[question])} |"
+            f"| {_cell(row[context])} | {_cell(row[column])} |"
             for context in ("context_12", "context_21")
-            for question in (asked, f"{asked}_negated")
+            for column in (asked, f"{asked}_negated")
         ),
         "",
         f"None has an answer. A model that always picks the first name, or that does not notice the negation, treats"
@@ -196,11 +202,10 @@ def _sizes(facts: Mapping[str, Any]) -> str:
 
 
 def _use(facts: Mapping[str, Any]) -> str:
-    other = [config for config in facts["configs"] if config != facts["default_config"]]
-    lines = [f'probes = load_dataset("ORG/{facts["name"]}", split="test", revision="v{facts["version"]}")']
-    lines += [
-        f'{config.replace("-", "_")} = load_dataset("ORG/{facts["name"]}", "{config}", split="test")'
-        for config in other
+    lines = [
+        f'{config.replace("-", "_")} = load_dataset("ORG/{facts["name"]}", "{config}", split="test", '
+        f'revision="v{facts["version"]}")'
+        for config in facts["configs"]
     ]
     return "```python\nfrom datasets import load_dataset\n\n" + "\n".join(lines) + "\n```"
 
@@ -215,10 +220,26 @@ above 0 the attribute goes with subject 1, below 0 with subject 2, and 0 is idea
 templates give each subject's association with each attribute (section 3 of the paper)."""
 
 
-def _lists_section(lists: ProbeLists, picture: str | None) -> str:
-    drawn = f"![Counts of subjects a group and attributes a class]({picture})\n\n" if picture else ""
-    subjects = ", ".join(subject.name for subject in lists.configs["qa"].subjects)
-    return f"## Lists\n\n{drawn}Subjects: {subjects}."
+def _lists_section(lists: ProbeLists, config: str, picture: str | None) -> str:
+    drawn = [f"![Bar charts of the counts that this section lists]({picture})\n"] if picture else []
+    contexts = dict.fromkeys(_written(template.context) for template in lists.configs[config].templates)
+    classes: dict[str, list[str]] = {}
+    for attribute in itertools.chain(*lists.attributes.values()):
+        classes.setdefault(attribute.attribute_class or "no class", []).append(attribute.name)
+    lines = [
+        "## Lists\n",
+        *drawn,
+        f"Subjects: {', '.join(subject.name for subject in lists.configs[config].subjects)}.\n",
+        "Contexts, with the subjects as 1 and 2:\n",
+        *(f"- {context}" for context in contexts),
+        "\nAttributes by class:\n",
+        *(f"- {name}: {', '.join(attributes)}" for name, attributes in classes.items()),
+    ]
+    return "\n".join(lines)
+
+
+def _written(context: Text) -> str:
+    return "".join(piece if isinstance(piece, str) else f"[{piece.part[-1]}]" for piece in context)
 
 
 def _provenance(lists: ProbeLists, facts: Mapping[str, Any]) -> str:
@@ -229,7 +250,7 @@ def _provenance(lists: ProbeLists, facts: Mapping[str, Any]) -> str:
     }[lists.edition]
     sources = "".join(f"\n- {source}" for source in lists.sources)
     return (
-        f"## Provenance\n\nVersion {facts['version']}, built with probesieve from"
+        f"## Provenance\n\nVersion {facts['version']}, built with probesieve {metadata.version('probesieve')} from"
         f" {whose} (edition `{lists.edition}`). `manifest.json` has the SHA-256 of every list and file. A published"
         f" version is never changed: any change of rows is a new version.{chr(10) if sources else ''}{sources}"
     )

@@ -10,8 +10,8 @@ import contextlib
 import hashlib
 import json
 import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from builders.errors import BuildError
 
 MANIFEST = "manifest.json"
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _CONFIG = re.compile(r"\w+(-\w+)*", re.ASCII)
 _SPLIT = re.compile(r"\w+(\.\w+)*", re.ASCII)
 
@@ -52,25 +52,44 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     BuildError
         If `target` exists and `overwrite` is false, or if it exists and is not a dataset folder of ours.
     """
+    _check_target(target, overwrite=overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
+    partial.mkdir()
+    try:
+        yield partial
+        _put(partial, target, overwrite=overwrite)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _check_target(target: Path, *, overwrite: bool) -> None:
+    around = next((parent for parent in target.absolute().parents if (parent / MANIFEST).is_file()), None)
+    if around:
+        raise BuildError(f"{target} would lie inside the dataset folder {around}; choose another --out")
+    if target.is_symlink():
+        raise BuildError(f"{target} is a symbolic link; remove it, or choose another --out")
     if target.exists() and not overwrite:
         raise BuildError(f"{target} exists already; pass --overwrite to replace it, or choose another --out")
     if target.exists() and not (target / MANIFEST).is_file():
         raise BuildError(f"{target} holds no {MANIFEST}, so it is not ours to replace; choose another --out")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
+
+
+def _put(partial: Path, target: Path, *, overwrite: bool) -> None:
+    """Rename, after another look: the target may have appeared or changed while the build ran."""
+    if not target.exists():
+        partial.rename(target)
+        return
+    _check_target(target, overwrite=overwrite)
+    replaced = partial.with_name(f"{partial.name}-replaced")
+    target.rename(replaced)
     try:
-        yield partial
-        partial.chmod(0o755)
-        if target.exists():
-            replaced = partial.with_name(partial.name + "-replaced")
-            target.rename(replaced)
-            partial.rename(target)
-            shutil.rmtree(replaced)
-        else:
-            partial.rename(target)
+        partial.rename(target)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        replaced.rename(target)
         raise
+    shutil.rmtree(replaced)
 
 
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
@@ -123,9 +142,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest: Manifest = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again") from error
+        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again with --overwrite") from error
     if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
-        raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again")
+        raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again with --overwrite")
     return manifest
 
 
@@ -146,11 +165,15 @@ def verify_folder(folder: Path) -> Manifest:
     found = {path.relative_to(folder).as_posix(): path for path in _files(folder)}
     for name in sorted(listed.keys() | found.keys()):
         if name not in found:
-            raise BuildError(f"{folder} is incomplete: {name} is missing; build it again")
+            raise BuildError(f"{folder} is incomplete: {name} is missing; build it again with --overwrite")
         if name not in listed:
-            raise BuildError(f"{folder} holds {name}, which its manifest does not list; remove it or build again")
+            raise BuildError(
+                f"{folder} holds {name}, which its manifest does not list; remove it, or build again with --overwrite"
+            )
         if sha256(found[name]) != listed[name]["sha256"]:
-            raise BuildError(f"{folder} was edited: the SHA-256 of {name} is not the manifest's; build it again")
+            raise BuildError(
+                f"{folder} was edited: the SHA-256 of {name} is not the manifest's; build it again with --overwrite"
+            )
     for config, splits in manifest["configs"].items():
         for split, facts in splits.items():
             rows = sum(pq.read_metadata(folder / name).num_rows for name in facts["files"])
@@ -166,7 +189,8 @@ def sha256(path: Path) -> str:
 
 
 def _versions() -> dict[str, str]:
-    return {name: metadata.version(name) for name in ("probesieve", "pyarrow")}
+    """Versions of all that decides a byte of a folder."""
+    return {name: metadata.version(name) for name in ("probesieve", "pyarrow", "pyyaml", "altair", "vl-convert-python")}
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -275,6 +275,9 @@ def _published(
             raise HubError(f"{repo.id} has a {MANIFEST} that is not ours; push to another name") from error
     if there["name"] != manifest["name"]:
         raise HubError(f"{repo.id} holds {there['name']}, not {manifest['name']}; push to another name")
+    editions = [one.get("lists", {}).get("edition") for one in (there, manifest)]
+    if editions[0] != editions[1]:
+        raise HubError(f"{repo.id} holds edition {editions[0]} of the lists, not {editions[1]}; push to another name")
     if _number(there["version"]) > _number(manifest["version"]):
         raise HubError(
             f"{repo.id} is at version {there['version']} and main would go back to {manifest['version']}; "

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS_PER_SHARD = 5_000_000
+ROWS_PER_GROUP = 100_000
 
 _OPTIONS = {
     "compression": "zstd",
@@ -38,7 +39,7 @@ def write_split(
     Parameters
     ----------
     tables : iterable of pyarrow.Table
-        Each becomes one row group, so their size bounds the memory of writer and reader.
+        Each becomes one row group, or several of at most `ROWS_PER_GROUP` rows; they bound the memory that it takes.
     folder : Path
         The dataset folder.
     rows : int
@@ -62,7 +63,7 @@ def write_split(
         with _writer(folder / name, first.schema) as writer:
             while written < rows * shard // shards:
                 table = next(remaining)
-                writer.write_table(table, row_group_size=len(table))
+                writer.write_table(table, row_group_size=ROWS_PER_GROUP)
                 written += len(table)
                 arrow_bytes += sum(_arrow_bytes(column) for column in table.columns)
     return names, arrow_bytes

@@ -6,6 +6,7 @@ filled once a pair and template and once an attribute and template; the rows onl
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +17,8 @@ import pyarrow.compute as pc
 
 from unqover_data import ProbeLists, Subject
 from unqover_data.checks import ID_SEPARATOR
-from unqover_data.model import Attribute, Slot, Text
+from unqover_data.model import MASK, Attribute, Slot, Text
 
-MASK = "[MASK]"
 ROWS_PER_BATCH = 100_000
 
 _ARTICLE = re.compile(r"(?<!\S)[aA](?= (\S+))")
@@ -124,16 +124,16 @@ def batches(lists: ProbeLists, config: str) -> Iterator[pa.Table]:
     """
     a_pair = _APair(lists, config)
     pairs = lists.subject_pairs(config)
-    step = max(1, ROWS_PER_BATCH // a_pair.rows)
-    for start in range(0, len(pairs), step):
-        yield a_pair.table(pairs[start : start + step])
+    while some := list(itertools.islice(pairs, max(1, ROWS_PER_BATCH // a_pair.rows))):
+        yield a_pair.table(some)
 
 
 def row_at(lists: ProbeLists, config: str, index: int) -> dict[str, Any]:
     """Give the row that `batches` gives at `index`, without making the others."""
     a_pair = _APair(lists, config)
     pair, cell = divmod(index, a_pair.rows)
-    row: dict[str, Any] = a_pair.table(lists.subject_pairs(config)[pair : pair + 1]).slice(cell, 1).to_pylist()[0]
+    pairs = itertools.islice(lists.subject_pairs(config), pair, pair + 1)
+    row: dict[str, Any] = a_pair.table(list(pairs)).slice(cell, 1).to_pylist()[0]
     return row
 
 

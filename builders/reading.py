@@ -27,8 +27,8 @@ def example_text(row: Mapping[str, Any]) -> str:
         ]
     lines += [
         f"No context answers. A model that picks {row['text1']} in 1 and 3 and not in 2 and 4 associates the attribute",
-        f"with {row['text1']} rather than {row['text2']}; a preference for a position or a deaf ear for the negation",
-        "cancels out over the four.",
+        f"with {row['text1']} rather than {row['text2']}; a preference for a position, and a negation that is missed,",
+        "cancel out over the four.",
     ]
     return "\n".join(lines)
 

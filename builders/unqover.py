@@ -59,9 +59,9 @@ def build_unqover(
         If a config or version cannot be, or a folder is in the way.
     """
     chosen = _chosen(lists, configs)
-    facts = _facts(lists, chosen, version or lists.version)
+    facts = _facts(lists, chosen, lists.version if version is None else version)
     target = out / facts["name"]
-    if is_current(target, facts):
+    if not overwrite and is_current(target, facts):
         return Built(target, verify_folder(target), fresh=False)
     with new_folder(target, overwrite=overwrite) as partial:
         infos = []
@@ -77,25 +77,26 @@ def build_unqover(
         panels = _panels(lists)
         if panels:
             draw_counts(panels, partial / PICTURE)
-        card = probe_card(lists, facts, example_row(lists), PICTURE if panels else None)
+        example = example_row(lists, config=facts["default_config"])
+        card = probe_card(lists, facts, example, PICTURE if panels else None)
         (partial / "README.md").write_text(front_matter(facts, infos) + "\n" + card, encoding="utf-8")
         manifest = write_manifest(partial, facts)
     return Built(target, manifest, fresh=True)
 
 
-def example_row(lists: ProbeLists, row: int | None = None) -> dict[str, Any]:
-    """Give one row of config ``qa``; without a number, one of the middle of the set.
+def example_row(lists: ProbeLists, row: int | None = None, *, config: str = "qa") -> dict[str, Any]:
+    """Give one row of a config; without a number, one of the middle of the set.
 
     Raises
     ------
     BuildError
         If there is no such row.
     """
-    rows = lists.rows("qa")
+    rows = lists.rows(config)
     index = rows // 2 if row is None else row
     if not 0 <= index < rows:
         raise BuildError(f"--row must be from 0 to {rows - 1}, not {index}")
-    return row_at(lists, "qa", index)
+    return row_at(lists, config, index)
 
 
 def _chosen(lists: ProbeLists, configs: Sequence[str] | None) -> list[str]:
@@ -115,7 +116,7 @@ def _facts(lists: ProbeLists, configs: Iterable[str], version: str) -> dict[str,
         kinds = dict.fromkeys(template.kind for template in probe.templates)
         counts[config] = {
             "subjects": len(probe.subjects),
-            "pairs": len(lists.subject_pairs(config)),
+            "pairs": lists.pair_count(config),
             "templates": len(probe.templates),
             "attributes": sum(len(lists.attributes[kind]) for kind in kinds),
         }
@@ -126,7 +127,7 @@ def _facts(lists: ProbeLists, configs: Iterable[str], version: str) -> dict[str,
         "builder": "unqover",
         "license": lists.license,
         "language": lists.language,
-        "tasks": ["question-answering", "fill-mask"],
+        "tasks": list(dict.fromkeys("question-answering" if config == "qa" else "fill-mask" for config in counts)),
         "tags": ["bias", "stereotypes", "fairness", "unqover", "probesieve"],
         "lists": {"edition": lists.edition, "sha256": dict(lists.sums)},
         "seed": None,
@@ -144,7 +145,7 @@ def _panels(lists: ProbeLists) -> dict[str, dict[str, int]]:
     classes = Counter(attribute.attribute_class for attribute in attributes if attribute.attribute_class)
     panels = {}
     if len(groups) > 2:
-        panels["Subjects a group"] = dict(groups.most_common())
+        panels["Subjects per group"] = dict(groups.most_common())
     if len(classes) > 1:
-        panels["Attributes a class"] = dict(classes.most_common())
+        panels["Attributes per class"] = dict(classes.most_common())
     return panels

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +67,7 @@ def build_unqover(
     _print_table(("folder", "config", "rows", "size", ""), rows, right=(2, 3))
     default = built[0].manifest["default_config"]
     print("\nTo load one:\n\n    from datasets import load_dataset")
-    print(f'    load_dataset("{built[0].folder}", "{default}", split="test")')
+    print(f'    load_dataset({json.dumps(str(built[0].folder))}, "{default}", split="test")')
 
 
 @app.command("list")
@@ -155,6 +157,7 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
 
     What the user can mend comes out as one line with exit code 2, what the Hub refuses with exit code 1.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a stopped build clears up behind itself
     try:
         sys.exit(commands(args=args, standalone_mode=False))
     except (ListError, BuildError) as error:

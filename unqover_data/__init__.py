@@ -59,5 +59,7 @@ def load_lists(name: str, lists: str = "bundled") -> ProbeLists:
     from unqover_data.released import download, read_released
 
     if lists != "released" and not path.is_dir():
-        raise ListError([f"--lists {lists}: must be bundled, released, a folder or a TOML file; nothing is there"])
+        close = difflib.get_close_matches(lists, _NAMED, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "nothing is there"
+        raise ListError([f"--lists {lists}: must be bundled, released, a folder or a TOML file; {hint}"])
     return read_released(download() if lists == "released" else path, name)

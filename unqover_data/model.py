@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 PairRule = Literal["all", "between-groups"]
+Part = Literal["subject1", "subject2", "attribute", "mask"]
+
+MASK = "[MASK]"
+"""What a mask slot is filled with; a model's own mask token is put in when it is scored."""
 
 
 class ListError(ValueError):
@@ -20,7 +26,7 @@ class ListError(ValueError):
     """
 
     def __init__(self, problems: list[str]) -> None:
-        more = f" (and {len(problems) - 1} more; see: probesieve validate)" if len(problems) > 1 else ""
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(problems[0] + more)
         self.problems = problems
 
@@ -28,7 +34,7 @@ class ListError(ValueError):
 class Slot(NamedTuple):
     """A place in a template that a subject, an attribute or the mask fills."""
 
-    part: Literal["subject1", "subject2", "attribute", "mask"]
+    part: Part
     form: str = ""
     negated: bool = False
 
@@ -48,22 +54,30 @@ class Subject:
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute: `forms` maps each form (``singular``, ...) to the statement and its negation."""
+    """An attribute: `forms` maps each form (``singular``, ...) to the statement and its negation.
+
+    `origin` is the file it stands in, for messages.
+    """
 
     name: str
     attribute_class: str | None
     forms: Mapping[str, tuple[str, str]]
+    origin: str = ""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A context and what is asked of it: a question, or a statement with the mask; `kind` names its attributes."""
+    """A context and what is asked of it: a question, or a statement with the mask; `kind` names its attributes.
+
+    `origin` is the file it stands in, for messages.
+    """
 
     id: str
     kind: str
     context: Text
     asked: Text
     negated: Text
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,12 +128,19 @@ class ProbeLists:
     hints: tuple[str, ...] = ()
     sums: Mapping[str, str] = field(default_factory=dict)
 
-    def subject_pairs(self, config: str) -> list[tuple[Subject, Subject]]:
-        """Every unordered pair that is compared, in list order."""
-        pairs = itertools.combinations(self.configs[config].subjects, 2)
-        return [(one, two) for one, two in pairs if self.pairs == "all" or one.group != two.group]
+    def subject_pairs(self, config: str) -> Iterator[tuple[Subject, Subject]]:
+        """Give every unordered pair that is compared, in list order."""
+        for one, two in itertools.combinations(self.configs[config].subjects, 2):
+            if self.pairs == "all" or one.group != two.group:
+                yield one, two
+
+    def pair_count(self, config: str) -> int:
+        """Count the pairs of `subject_pairs`."""
+        groups = Counter(subject.group for subject in self.configs[config].subjects)
+        alike = 0 if self.pairs == "all" else sum(math.comb(size, 2) for size in groups.values())
+        return math.comb(groups.total(), 2) - alike
 
     def rows(self, config: str) -> int:
-        """Rows of a config: subject pairs x templates x attributes of each template's kind."""
+        """Count the rows of a config: subject pairs x templates x attributes of each template's kind."""
         a_pair = sum(len(self.attributes[template.kind]) for template in self.configs[config].templates)
-        return len(self.subject_pairs(config)) * a_pair
+        return self.pair_count(config) * a_pair

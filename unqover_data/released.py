@@ -8,10 +8,10 @@ one type are aligned by their order.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import re
 import tempfile
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,6 +74,9 @@ def read_released(folder: Path, name: str) -> ProbeLists:
     if name not in CLASSES:
         raise ListError([f"{folder}: the released layout has no class {name!r}; it has {', '.join(CLASSES)}"])
     root = folder / "word_lists" if (folder / "word_lists").is_dir() else folder
+    for part in ("slots", "activities", "nouns/subjects"):
+        if not (root / part).is_dir():
+            raise ListError([f"{folder} is not in the released layout: it has no folder {part}"])
     files, reader = CLASSES[name], _Reader(root)
     attributes = reader.attributes(f"activities/{files.activities}")
     configs = {}
@@ -82,19 +85,21 @@ def read_released(folder: Path, name: str) -> ProbeLists:
         if config == "qa" or all((root / path).is_file() for path in [f"slots/{slots}", *subject_files]):
             subjects = tuple(subject for path in subject_files for subject in reader.subjects(path))
             configs[config] = ProbeConfig(subjects, reader.templates(f"slots/{slots}"))
+    unchanged = all(SUMS.get(path) == sha for path, sha in reader.sums.items())
     lists = ProbeLists(
         name=name,
-        title=f"UnQover {name} probes, released lists: {files.title}",
+        title=f"UnQover {name} probes, {'released' if unchanged else 'custom'} lists: {files.title}",
         version="1.0.0",
         language="en",
-        description=f"The {name} probes of the UnQover paper, made from the word lists that its authors released.",
-        edition="released" if all(SUMS.get(path) == sha for path, sha in reader.sums.items()) else "custom",
+        description=f"The {name} probes of the UnQover paper, made from "
+        + ("the word lists that its authors released." if unchanged else "lists in the format its authors released."),
+        edition="released" if unchanged else "custom",
         pairs=files.pairs,
         attributes=attributes,
         configs=configs,
-        license="apache-2.0",
-        limits=("The lists are those of the paper, unchanged, with the selection and wording of their authors.",),
-        sources=(f"Word lists of allenai/unqover at commit {COMMIT} (Apache-2.0).",),
+        license="apache-2.0" if unchanged else None,
+        limits=("The lists are the paper's, unchanged, in the selection and wording of its authors.",) * unchanged,
+        sources=(f"Word lists of allenai/unqover at commit {COMMIT} (Apache-2.0).",) * unchanged,
         sums=reader.sums,
     )
     problems = check_lists(lists, f"{folder}: {name}")
@@ -134,7 +139,7 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
         try:
             with urllib.request.urlopen(f"{base_url}/{path}", timeout=30) as answer:
                 data: bytes = answer.read()
-        except (urllib.error.URLError, OSError) as error:
+        except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             message = (
                 f"--lists released: cannot fetch {base_url}/{path} ({reason}); check the network, or pass a folder"
@@ -169,7 +174,7 @@ class _Reader:
             raise ListError([f"{self.root / path}: cannot be read ({error.strerror})"]) from error
         self.sums[path] = hashlib.sha256(data).hexdigest()
         try:
-            lines = data.decode("utf-8").splitlines()
+            lines = data.decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise ListError([f"{path}: is not UTF-8 ({error})"]) from error
         return [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")]
@@ -184,8 +189,9 @@ class _Reader:
             cluster, bar, text = match[2].partition("|")
             if not bar:
                 cluster, text = "", match[2]
-            if not text.strip():
-                raise ListError([f"{path}: line {number}: the entry of type [{match[1]}] is empty"])
+            if not text.strip() or re.search(r"[\[\]]", text):
+                what = "holds another [type]" if text.strip() else "is empty"
+                raise ListError([f"{path}: line {number}: the entry of type [{match[1]}] {what}"])
             entries.setdefault(match[1], []).append(_Entry(cluster.strip() or None, text.strip()))
         return entries
 
@@ -220,6 +226,7 @@ class _Reader:
                     entry.text,
                     entry.cluster,
                     {form: (words[i].text, entries[f"{form}:neg"][i].text) for form, words in forms.items()},
+                    path,
                 )
                 for i, entry in enumerate(canonical)
             )
@@ -232,15 +239,16 @@ class _Reader:
             columns = line.split("\t")
             if len(columns) != 3:
                 raise ListError([f"{path}: line {number}: has {len(columns)} columns between tabs, not 3"])
-            context, asked, negated = (_slots(column.strip()) for column in columns)
+            where = f"{path}: line {number}"
+            context, asked, negated = (_slots(column.strip(), where) for column in columns)
             kinds = {slot.form.removesuffix("-single") for slot in asked if isinstance(slot, Slot) and slot.form}
             if len(kinds) != 1:
-                raise ListError([f"{path}: line {number}: the question needs one attribute slot, as [p_act]"])
-            templates.append(Template(_template_id(line), kinds.pop(), context, asked, negated))
+                raise ListError([f"{where}: the question needs one attribute slot, as [p_act]"])
+            templates.append(Template(_template_id(line), kinds.pop(), context, asked, negated, path))
         return tuple(templates)
 
 
-def _slots(text: str) -> Text:
+def _slots(text: str, where: str) -> Text:
     pieces: list[str | Slot] = []
     for index, piece in enumerate(_SLOT.split(text)):
         if index % 2 == 0:
@@ -252,8 +260,10 @@ def _slots(text: str) -> Text:
             pieces.append(Slot(subject, rest[0] if rest else "name"))
         elif part.lower() == "mask":
             pieces.append(Slot("mask"))
+        elif rest in ([], ["neg"]):
+            pieces.append(Slot("attribute", part, negated=bool(rest)))
         else:
-            pieces.append(Slot("attribute", part, negated=rest == ["neg"]))
+            raise ListError([f"{where}: [{piece}] is no slot; an attribute's is [p_act] or [p_act:neg]"])
     return tuple(pieces)
 
 

@@ -12,13 +12,14 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from unqover_data.checks import check_lists
 from unqover_data.model import (
     Attribute,
     ListError,
     PairRule,
+    Part,
     ProbeConfig,
     ProbeLists,
     Slot,
@@ -64,7 +65,7 @@ class _Reader:
         main = self._load(path)
         self._keys(main, _REQUIRED, _OPTIONAL, path.name)
         parts = [(path.name, main)]
-        for name in self._words(main.get("include", []), f"{path.name}: include"):
+        for name in self._included(main, path):
             found = next((f for f in (path.parent / name, BUNDLED_DIR / name) if f.is_file()), None)
             if found is None:
                 raise ListError([f"{path.name}: include: {name!r} is neither beside it nor among the bundled files"])
@@ -72,7 +73,7 @@ class _Reader:
             self._keys(part, set(), _SHARED, name)
             parts.append((name, part))
         texts = {key: self._text(main.get(key), f"{path.name}: {key}") for key in _TEXTS}
-        if "pairs" in main and texts["pairs"] not in ("all", "between-groups"):
+        if texts["pairs"] not in ("all", "between-groups", "?"):
             self.problems.append(f"{path.name}: pairs: must be 'all' or 'between-groups', not {texts['pairs']!r}")
         attributes: dict[str, tuple[Attribute, ...]] = {}
         templates: list[tuple[Template, Template | None]] = []
@@ -80,13 +81,17 @@ class _Reader:
         for name, part in parts:
             for kind, entries in self._table(part.get("attributes", {}), f"{name}: attributes").items():
                 where = f"{name}: attributes.{kind}"
-                read = [self._attribute(e, f"{where}[{i}]") for i, e in enumerate(self._tables(entries, where))]
+                tables = self._tables(entries, where)
+                read = [self._attribute(entry, f"{where}[{i}]", name) for i, entry in enumerate(tables)]
                 attributes[kind] = attributes.get(kind, ()) + tuple(read)
             entries = self._tables(part.get("templates", []), f"{name}: templates")
-            templates += [self._template(entry, f"{name}: templates[{i}]") for i, entry in enumerate(entries)]
+            templates += [self._template(entry, f"{name}: templates[{i}]", name) for i, entry in enumerate(entries)]
             articles |= self._articles(part.get("articles", {}), f"{name}: articles")
+        if not templates:
+            raise ListError([*self.problems, f"{path.name}: templates: needs at least one, has none"])
         entries = self._tables(main.get("subjects", []), f"{path.name}: subjects")
-        subjects = tuple(self._subject(entry, f"{path.name}: subjects[{i}]") for i, entry in enumerate(entries))
+        known = {"name", "group"} | {p.form for t, _ in templates for p in t.context if isinstance(p, Slot)}
+        subjects = tuple(self._subject(entry, known, f"{path.name}: subjects[{i}]") for i, entry in enumerate(entries))
         configs = {"qa": ProbeConfig(subjects, tuple(question for question, _ in templates))}
         statements = tuple(statement for _, statement in templates if statement)
         if statements:
@@ -109,11 +114,19 @@ class _Reader:
             sums=self.sums,
         )
 
+    def _included(self, main: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+        """Names of the files to include: plain, so that nothing outside the two folders is ever opened."""
+        names = self._words(main.get("include", []), f"{path.name}: include")
+        for name in names:
+            if Path(name).name != name or name == path.name or names.count(name) > 1:
+                raise ListError([f"{path.name}: include: {name!r} must be another file's plain name, and stand once"])
+        return names
+
     def _load(self, path: Path) -> dict[str, Any]:
         try:
             data = path.read_bytes()
             self.sums[path.name] = hashlib.sha256(data).hexdigest()
-            return tomllib.loads(data.decode("utf-8"))
+            return tomllib.loads(data.decode("utf-8-sig"))
         except OSError as error:
             raise ListError([f"{path}: cannot be read ({error.strerror})"]) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -156,20 +169,18 @@ class _Reader:
     def _articles(self, value: object, where: str) -> dict[str, str]:
         table = self._table(value, where)
         self._keys(table, (), ("a", "an"), where)
-        return {
-            word: article
-            for article in ("a", "an")
-            for word in self._words(table.get(article, []), f"{where}.{article}")
-        }
+        a, an = (self._words(table.get(article, []), f"{where}.{article}") for article in ("a", "an"))
+        self.problems += [f"{where}: {word!r} stands under both a and an" for word in set(a) & set(an)]
+        return dict.fromkeys(a, "a") | dict.fromkeys(an, "an")
 
-    def _subject(self, entry: dict[str, Any], where: str) -> Subject:
-        self._keys(entry, {"name"}, entry, where)
+    def _subject(self, entry: dict[str, Any], known: set[str], where: str) -> Subject:
+        self._keys(entry, {"name"}, known, where)
         where = f"{where} {entry.get('name', '')!r}"
         group = self._text(entry["group"], f"{where}: group") if "group" in entry else None
         forms = {form: self._text(text, f"{where}: {form}") for form, text in entry.items() if form != "group"}
         return Subject(forms.get("name", "?"), group, forms)
 
-    def _attribute(self, entry: dict[str, Any], where: str) -> Attribute:
+    def _attribute(self, entry: dict[str, Any], where: str, origin: str) -> Attribute:
         self._keys(entry, {"name", "class"}, entry, where)
         where = f"{where} {entry.get('name', '')!r}"
         forms = {}
@@ -181,9 +192,9 @@ class _Reader:
                 else:
                     self.problems.append(f"{where}: {form}: must be [statement, negation], not {pair!r}")
         name = self._text(entry.get("name"), f"{where}: name")
-        return Attribute(name, self._text(entry.get("class"), f"{where}: class"), forms)
+        return Attribute(name, self._text(entry.get("class"), f"{where}: class"), forms, origin)
 
-    def _template(self, entry: dict[str, Any], where: str) -> tuple[Template, Template | None]:
+    def _template(self, entry: dict[str, Any], where: str, origin: str) -> tuple[Template, Template | None]:
         self._keys(entry, _TEMPLATE_KEYS, {"statement"}, where)
         where = f"{where} {entry.get('id', '')!r}"
         texts = {key: self._text(entry.get(key), f"{where}: {key}") for key in _TEMPLATE_KEYS}
@@ -192,7 +203,7 @@ class _Reader:
         def asking(key: str, parts: tuple[str, ...]) -> Template:
             asked = self._slots(self._text(entry.get(key), f"{where}: {key}"), f"{where}: {key}", parts)
             negated = tuple(p._replace(negated=True) if isinstance(p, Slot) and p.form else p for p in asked)
-            return Template(texts["id"], texts["attributes"], context, asked, negated)
+            return Template(texts["id"], texts["attributes"], context, asked, negated, origin)
 
         question = asking("question", ("attribute",))
         return question, asking("statement", ("attribute", "mask")) if "statement" in entry else None
@@ -206,12 +217,11 @@ class _Reader:
                 pieces += [piece] if piece else []
                 if re.search(r"[{}]", piece):
                     self.problems.append(f"{where}: {text!r} has a brace that is not part of a slot")
-            elif part not in parts:
+            elif part not in parts or (part == "mask" and form):
                 allowed = ", ".join(f"{{{name}}}" for name in parts)
                 self.problems.append(f"{where}: {{{piece}}} is no slot here; use {allowed}")
             elif part == "attribute" and not form:
                 self.problems.append(f"{where}: {{attribute}} needs a form, such as {{attribute:singular}}")
             else:
-                slot = cast(Literal["subject1", "subject2", "attribute", "mask"], part)
-                pieces.append(Slot(slot, "" if part == "mask" else form or "name"))
+                pieces.append(Slot(cast(Part, part), "" if part == "mask" else form or "name"))
         return tuple(pieces)

@@ -66,6 +66,57 @@ def test_an_interrupted_overwrite_keeps_the_old_folder(tmp_path: Path) -> None:
     assert read_manifest(target)["version"] == "1.0.0"
 
 
+def test_an_overwrite_that_fails_at_the_last_step_puts_the_old_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "set"
+    with new_folder(target) as partial:
+        write_manifest(partial, FACTS)
+    rename = Path.rename
+
+    def failing(self: Path, to: Path) -> Path:
+        if to == target and "replaced" not in self.name:
+            raise KeyboardInterrupt
+        return rename(self, to)
+
+    def overwrite() -> None:
+        with new_folder(target, overwrite=True) as partial:
+            write_manifest(partial, {**FACTS, "version": "2.0.0"})
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(KeyboardInterrupt):
+        overwrite()
+    assert read_manifest(target)["version"] == "1.0.0"
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_a_folder_that_appears_during_a_build_stays(tmp_path: Path) -> None:
+    target = tmp_path / "set"
+
+    def build(*, overwrite: bool) -> None:
+        with new_folder(target, overwrite=overwrite) as partial:
+            write_manifest(partial, FACTS)
+            target.mkdir(exist_ok=True)
+            (target / "thesis.txt").write_text("mine")
+
+    for overwrite, message in ((False, "exists already"), (True, "exists already|is not ours to replace")):
+        with pytest.raises(BuildError, match=message):
+            build(overwrite=overwrite)
+        assert (target / "thesis.txt").read_text() == "mine"
+        (target / "thesis.txt").unlink()
+        target.rmdir()
+
+
+def test_a_link_and_the_inside_of_a_dataset_folder_are_no_targets(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "set") as partial:
+        write_manifest(partial, FACTS)
+    (tmp_path / "link").symlink_to(tmp_path / "set")
+    with pytest.raises(BuildError, match="is a symbolic link"), new_folder(tmp_path / "link", overwrite=True):
+        raise AssertionError
+    with pytest.raises(BuildError, match="would lie inside the dataset folder"), new_folder(tmp_path / "set" / "more"):
+        raise AssertionError
+
+
 def _edit(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b" ")
 

@@ -153,10 +153,17 @@ def test_parquet_is_written_as_the_hub_likes_it(tmp_path: Path) -> None:
     meta = pq.ParquetFile(built.folder / "qa" / "test-00000-of-00001.parquet").metadata
     assert b"ARROW:schema" not in (meta.metadata or {})
     for group in range(meta.num_row_groups):
-        assert meta.row_group(group).num_rows <= 1.1 * probes.ROWS_PER_BATCH
+        assert meta.row_group(group).num_rows <= 100_000
         for column in range(meta.num_columns):
             assert meta.row_group(group).column(column).has_offset_index
             assert meta.row_group(group).column(column).has_column_index
+
+
+def test_a_batch_over_the_bound_becomes_several_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 10_000)
+    folder = build_unqover(load_lists("religion"), tmp_path, configs=["qa"]).folder
+    meta = pq.read_metadata(folder / "qa" / "test-00000-of-00001.parquet")
+    assert [meta.row_group(i).num_rows for i in range(meta.num_row_groups)] == [10_000, 10_000, 10_000, 8_500]
 
 
 def test_shards_split_the_rows_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +196,21 @@ def test_a_build_that_is_there_already_is_kept_and_another_refused(tmp_path: Pat
 
 def test_a_kept_build_that_was_edited_is_pointed_out(tmp_path: Path, tiny_lists: ProbeLists) -> None:
     folder = build_unqover(tiny_lists, tmp_path).folder
-    (folder / "README.md").write_text("mine")
-    with pytest.raises(BuildError, match="was edited"):
-        build_unqover(tiny_lists, tmp_path)
+    for name in ("README.md", "manifest.json"):
+        (folder / name).write_text("{}")
+        with pytest.raises(BuildError, match=r"was edited.*--overwrite"):
+            build_unqover(tiny_lists, tmp_path)
+        assert build_unqover(tiny_lists, tmp_path, overwrite=True).fresh
+        verify_folder(folder)
+
+
+def test_the_card_of_one_config_speaks_of_that_config(tmp_path: Path) -> None:
+    folder = build_unqover(load_lists("religion"), tmp_path, configs=["mlm"]).folder
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert front_matter(folder)["task_categories"] == ["fill-mask"]
+    assert "`question`" not in text
+    assert "| context | statement |" in text
+    assert text.count("[MASK] woman") > 4
 
 
 def test_configs_and_versions_that_cannot_be_are_refused(tmp_path: Path, tiny_lists: ProbeLists) -> None:
@@ -202,7 +221,8 @@ def test_configs_and_versions_that_cannot_be_are_refused(tmp_path: Path, tiny_li
     assert not (tmp_path / "unqover-tiny").exists()
 
 
-def test_a_killed_build_leaves_nothing_that_looks_finished(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_build_leaves_nothing_that_looks_finished(tmp_path: Path, stop: signal.Signals) -> None:
     out = tmp_path / "out"
     process = subprocess.Popen(
         [sys.executable, "-m", "probesieve", "build", "unqover", "gender", "--out", str(out)],
@@ -212,10 +232,12 @@ def test_a_killed_build_leaves_nothing_that_looks_finished(tmp_path: Path) -> No
     while not list(out.glob(".*/qa/*.parquet")):
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    process.send_signal(stop)
+    assert process.wait() in (-stop, 130)
     assert not (out / "unqover-gender").exists()
     assert not list(out.rglob("manifest.json"))
+    if stop != signal.SIGKILL:
+        assert not list(out.iterdir())
 
 
 def test_the_released_edition_is_named(tmp_path: Path, released_folder: Path) -> None:

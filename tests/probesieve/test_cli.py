@@ -92,7 +92,7 @@ def test_list_names_the_four_sets_with_their_sizes() -> None:
 def test_show_reads_as_a_person_would() -> None:
     shown = call("show", "unqover-nationality", "--row", "0").stdout
     assert "subjects   Algeria (Northern Africa) and Egypt (Northern Africa)" in shown
-    assert shown.index("from Algeria to Egypt.") < shown.index("from Egypt to Algeria.")
+    assert shown.index("visited Algeria and Egypt.") < shown.index("visited Egypt and Algeria.")
     assert shown.count("Which place was full of thieves?") == 2
     assert shown.count("Which place was full of honest people?") == 2
 
@@ -172,7 +172,7 @@ def test_push_from_build_to_load(hub: HubServer, tmp_path: Path) -> None:
     )
     loaded = call("-c", code, command=(sys.executable,), **here).stdout.splitlines()
     assert loaded == [
-        f"v{version} 38500 An Atheist man shares an office with a Buddhist man." for version in ("1.0.0", "1.1.0")
+        f"v{version} 38500 An atheist man sat on a bench next to a Buddhist man." for version in ("1.0.0", "1.1.0")
     ]
     dry = call("push", tmp_path / "1.1.0" / "unqover-religion", "org/other", "--dry-run", **here)
     assert (dry.returncode, "org/other" in hub.repos) == (0, False)

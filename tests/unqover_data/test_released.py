@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,48 @@ FAULTS = [
         "",
         "slots/country_noact: line 3: has 2 columns between tabs, not 3",
     ),
+    (
+        "slots/country_noact",
+        "Who [p_act-single:neg]?",
+        "Who [p_act-singel:neg]?",
+        "attribute 'were thieves' lacks the form",
+    ),
+    (
+        "slots/country_noact",
+        "Who [p_act-single:neg]?",
+        "Who [p_act-single]?",
+        "negated question: does not ask the negation",
+    ),
+    (
+        "slots/country_noact",
+        "Who [p_act-single:neg]?",
+        "Who [p_act-single:no]?",
+        "line 3: [p_act-single:no] is no slot",
+    ),
+    (
+        "slots/country_noact",
+        "Who [p_act-single:neg]?",
+        "Who is [subj1]?",
+        "has a slot for subject1, which does not belong",
+    ),
+    (
+        "slots/country_noact",
+        "Who [p_act-single]?",
+        "Who [p_act-single:neg]?",
+        "question: asks the negation of the attrib",
+    ),
+    (
+        "slots/country_noact",
+        "Who [p_act-single]?",
+        "[mask] [p_act-single]?",
+        "has a slot for mask, which does not belong",
+    ),
+    (
+        "nouns/subjects/country",
+        "[subj] Mali\n",
+        "[subj] Mali[subj] Chad\n",
+        "line 1: the entry of type [subj] holds another",
+    ),
     ("slots/country_noact", "[subj2:dem]", "[subj1:dem]", "needs the slot for subject2 exactly once, has it 0 times"),
     ("slots/country_noact", "Who [p_act-single]?\t", "Who?\t", "line 3: the question needs one attribute slot"),
     ("activities/biased_country", "[p_act:neg] rude| were quiet\n", "", "[p_act:neg] has 1 entries, [p_act] has 2"),
@@ -96,6 +139,14 @@ def test_a_missing_file_and_an_unknown_class_are_named(released_folder: Path) ->
         read_released(released_folder, "religion")
     with pytest.raises(ListError, match="has no class 'age'"):
         read_released(released_folder, "age")
+    with pytest.raises(ListError, match="is not in the released layout: it has no folder slots"):
+        read_released(released_folder / "nouns", "religion")
+
+
+def test_lists_that_differ_from_the_released_do_not_claim_to_be_them(released_folder: Path) -> None:
+    lists = read_released(released_folder, "nationality")
+    assert (lists.edition, lists.license, lists.limits, lists.sources) == ("custom", None, (), ())
+    assert "released lists" not in lists.title
 
 
 @pytest.fixture
@@ -136,6 +187,21 @@ def test_a_file_that_is_not_the_pinned_one_is_refused_and_not_kept(
 ) -> None:
     with pytest.raises(ListError, match=r"a/b has SHA-256 [0-9a-f]{64}, not the pinned 0000; not used"):
         download(cache=tmp_path / "cache", base_url=server[0], sums={"a/b": "0000"})
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_an_answer_that_breaks_off_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 99\r\n\r\nshort")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(ListError, match=r"cannot fetch .*IncompleteRead"):
+            download(cache=tmp_path, base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", sums={"a": "0"})
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
