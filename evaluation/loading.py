@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from builders.errors import HubError
 from evaluation.errors import EvaluationError
@@ -128,8 +128,9 @@ def token_limit(model: Any, tokenizer: Any) -> int | None:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep transformers' tables about weights off the terminal: what matters in them is raised."""
-    from transformers.utils import logging
+    import transformers
 
+    logging: Any = transformers.logging
     before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -146,7 +147,7 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
     """Turn what loading raises into one line."""
     from huggingface_hub import errors
 
-    transport = errors.HfHubHTTPError.__bases__[0]
+    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
     try:
         yield
     except errors.GatedRepoError:

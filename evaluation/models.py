@@ -207,7 +207,8 @@ def _told(name: str, revision: str | None) -> Iterator[None]:
     """Turn what the Hub's client raises into one line."""
     from huggingface_hub import errors
 
-    transport = errors.HfHubHTTPError.__bases__[0]  # of httpx or requests, by the client's version
+    # of httpx or requests, by the client's version
+    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
     try:
         yield
     except errors.GatedRepoError:

@@ -78,7 +78,8 @@ def make_scorer(
         pronouns=pronouns,
         top=top,
     )
-    return _scorer_class(ref.kind)(load_model(ref, device=device, dtype=dtype), settings)
+    scorer: Scorer = _scorer_class(ref.kind)(load_model(ref, device=device, dtype=dtype), settings)
+    return scorer
 
 
 def _check_options(kind: Kind, protocol: str, **given: Any) -> None:

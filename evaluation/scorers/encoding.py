@@ -93,12 +93,12 @@ class Encoded:
 
     def ids(self, index: int) -> list[int]:
         """Tokens of an input."""
-        head, tail = self.parts[index]
+        head, tail = (int(part) for part in self.parts[index])
         return self.heads[head].ids + self.tails[tail].ids
 
     def types(self, index: int) -> list[int]:
         """Token types of an input, empty where the model has none."""
-        head, tail = self.parts[index]
+        head, tail = (int(part) for part in self.parts[index])
         return self.heads[head].types + self.tails[tail].types
 
 

@@ -39,7 +39,9 @@ def find_tokens(tokenizer: Any, encoding: Encoding, side: int, span: Span, text:
     """Find the first and last token of the characters `span` of one of the two encoded texts.
 
     Tokens are those whose offsets overlap the span, with or without the space before a word in them. They must spell
-    the subject; where an offset misses a letter, neighbours that make up for it are taken in.
+    the subject; where an offset misses a letter, neighbours that make up for it are taken in. A token that is nothing
+    but the space before the subject is no part of it, even where its offsets say so (``▁`` before a split word):
+    training code, which takes the last token that starts no later than the answer, never made it a start.
 
     Parameters
     ----------
@@ -63,10 +65,12 @@ def find_tokens(tokenizer: Any, encoding: Encoding, side: int, span: Span, text:
     if encoding.offsets is None or encoding.sequence is None:
         return _find_without_offsets(tokenizer, encoding.ids, side, span, text)
     mine = [i for i, sequence in enumerate(encoding.sequence) if sequence == side]
-    touching = [i for i in mine if encoding.offsets[i][0] < span[1] and encoding.offsets[i][1] > span[0]]
+    touching = [i for i in mine if _touches(encoding.offsets[i], span)]
     if touching:
         for start, end in _runs(touching[0], touching[-1], mine[0], mine[-1]):
             if _spells(tokenizer, encoding.ids[start : end + 1], subject):
+                while start < end and _spells(tokenizer, encoding.ids[start + 1 : end + 1], subject):
+                    start += 1
                 return start, end
         found = encoding.ids[touching[0] : touching[-1] + 1]
         covers = (encoding.offsets[touching[0]][0], encoding.offsets[touching[-1]][1])
@@ -79,6 +83,12 @@ def find_tokens(tokenizer: Any, encoding: Encoding, side: int, span: Span, text:
 
 
 _HINT = "this model's tokenizer cannot be scored on it; leave the subject out, or pass another model"
+
+
+def _touches(offsets: Span, span: Span) -> bool:
+    """Whether a token overlaps a span; a token of a single letter may have lost it to trimming and be empty."""
+    start, end = offsets
+    return (start < span[1] and end > span[0]) or (start == end and span[0] < end <= span[1])
 
 
 def _runs(start: int, end: int, first: int, last: int) -> list[tuple[int, int]]:
