@@ -71,7 +71,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
     return {name: pa.concat_tables(batches(lists, name)) for name in ("qa", "mlm")}
 
 
-def tokenizer_of(family: str) -> Any:
+def tokenizer_of(family: str, side: str = "right") -> Any:
     """Train a tokenizer of a family on the corpus."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -116,6 +116,7 @@ def tokenizer_of(family: str) -> Any:
     backend.post_processor = processors.Sequence(post)
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
+        padding_side=side,
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
@@ -126,7 +127,7 @@ def tokenizer_of(family: str) -> Any:
 
 
 def sized(config_class: str, vocabulary: int, **more: Any) -> Any:
-    """Give a configuration of a very small model."""
+    """Give a configuration of a very small model; None leaves a size out."""
     import transformers
 
     sizes = {
@@ -139,7 +140,13 @@ def sized(config_class: str, vocabulary: int, **more: Any) -> Any:
         "pad_token_id": 0,
         "initializer_range": 0.4,
     }
-    return getattr(transformers, config_class)(**{**sizes, **more})
+    return getattr(transformers, config_class)(**{k: v for k, v in {**sizes, **more}.items() if v is not None})
+
+
+@pytest.fixture(scope="session")
+def make_tokenizer() -> Callable[[str], Any]:
+    """Give `tokenizer_of`."""
+    return tokenizer_of
 
 
 MakeModel = Callable[..., Path]
@@ -156,8 +163,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> MakeModel:
 
         key = (model_class, config_class, family, side, repr(more))
         if key not in made:
-            tokenizer = transformers.ByT5Tokenizer() if family == "byt5" else tokenizer_of(family)
-            tokenizer.padding_side = side
+            tokenizer = transformers.ByT5Tokenizer() if family == "byt5" else tokenizer_of(family, side)
             torch.manual_seed(7)
             config = sized(config_class, len(tokenizer), **more)
             folder = tmp_path_factory.mktemp("model")
@@ -170,5 +176,8 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> MakeModel:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _quiet_transformers() -> None:
+def _small_and_quiet() -> None:
+    import torch
+
+    torch.set_num_threads(1)  # more only get into each other's way on models of this size
     logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -16,7 +16,7 @@ GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 96}
 T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2, "initializer_factor": 1.5}
 BART = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
 BART |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_start_token_id": 2, "init_std": 0.4}
-XLNET = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24}
+XLNET = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24, "max_position_embeddings": None}
 MODELS: dict[str, tuple[Any, ...]] = {
     "bert qa": ("BertForQuestionAnswering", "BertConfig", "wordpiece"),
     "roberta qa": ("RobertaForQuestionAnswering", "RobertaConfig", "bytes"),
