@@ -1,0 +1,166 @@
+"""Loads a pinned checkpoint with the head of its kind, and refuses one whose head is not in it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from builders.errors import HubError
+from evaluation.errors import EvaluationError
+from evaluation.models import Kind, ModelRef, check_choice
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+_CLASSES: dict[Kind, tuple[str, str]] = {
+    "qa": ("AutoModelForQuestionAnswering", "a question-answering"),
+    "mlm": ("AutoModelForMaskedLM", "a masked-LM"),
+    "causal": ("AutoModelForCausalLM", "a causal-LM"),
+    "seq2seq": ("AutoModelForSeq2SeqLM", "an encoder-decoder"),
+}
+# No score depends on these: poolers feed classifiers, the rest are tables that a model fills by itself.
+_HARMLESS = re.compile(r"(^|\.)pooler\.|position_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in evaluation mode with its tokenizer.
+
+    Attributes
+    ----------
+    ref : ModelRef
+        Where it came from.
+    model, tokenizer
+        Of transformers.
+    device : str
+        Where the model is.
+    dtype : str
+        One of `DTYPES`.
+    limit : int or None
+        The most tokens that the model takes; None if it has no limit.
+    """
+
+    ref: ModelRef
+    model: Any
+    tokenizer: Any
+    device: str
+    dtype: str
+    limit: int | None
+
+
+def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None, dtype: str = "float32") -> Loaded:
+    """Load a model with the head of its kind.
+
+    Parameters
+    ----------
+    ref : ModelRef
+        The checkpoint.
+    kind : str, optional
+        Instead of the kind in `ref`.
+    device : str, optional
+        As torch names it; by default ``cuda`` where there is one, else ``cpu``.
+    dtype : str
+        One of `DTYPES`. Softmax is in float32 whatever is chosen.
+
+    Raises
+    ------
+    EvaluationError
+        If weights of the head (or any others that scores depend on) are not in the checkpoint or of another shape,
+        or if the checkpoint or its tokenizer cannot be loaded.
+    HubError
+        If files cannot be fetched.
+    """
+    import torch
+    import transformers
+
+    chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
+    check_choice("dtype", dtype, DTYPES)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    name, head = _CLASSES[chosen]
+    pinned = {"revision": ref.revision, "trust_remote_code": False}
+    with _quiet(), _told(ref, head):
+        model, info = getattr(transformers, name).from_pretrained(
+            ref.path, dtype=getattr(torch, dtype), output_loading_info=True, ignore_mismatched_sizes=True, **pinned
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(ref.path, **pinned)
+    mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
+    _refuse_missing(ref, head, type(model).__name__, {*info["missing_keys"], *mismatched})
+    try:
+        model = model.to(device).eval()
+    except (RuntimeError, AssertionError) as error:
+        raise EvaluationError(f"device {device!r} cannot be used: {_first_line(error)}") from error
+    return Loaded(ref, model, tokenizer, device, dtype, token_limit(model, tokenizer))
+
+
+def _refuse_missing(ref: ModelRef, head: str, architecture: str, missing: set[str]) -> None:
+    needed = sorted(key for key in missing if not _HARMLESS.search(key))
+    if needed:
+        shown = ", ".join(needed[:4]) + (f" and {len(needed) - 4} more" if len(needed) > 4 else "")
+        raise EvaluationError(
+            f"{ref.name} has no trained weights for {head} model ({architecture}): {shown} would be random; "
+            "pass a checkpoint fine-tuned for it, or another --kind"
+        )
+
+
+def token_limit(model: Any, tokenizer: Any) -> int | None:
+    """Give the most tokens that positions and tokenizer allow, None without limit."""
+    import torch
+
+    limits = []
+    for field in ("max_position_embeddings", "n_positions", "max_sequence_length"):
+        value = getattr(model.config, field, None)
+        if isinstance(value, int) and value > 0:
+            limits.append(value)
+            break
+    for name, module in model.named_modules():
+        is_table = isinstance(module, torch.nn.Embedding) and re.search(
+            r"(position_embeddings|embed_positions|wpe)$", name
+        )
+        if is_table and module.padding_idx is not None:  # positions start behind the padding's
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    if 0 < (length := tokenizer.model_max_length) < 1_000_000:
+        limits.append(length)
+    return min(limits, default=None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' tables about weights off the terminal: what matters in them is raised."""
+    import transformers
+
+    logging: Any = transformers.logging
+    before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bar:
+            logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _told(ref: ModelRef, head: str) -> Iterator[None]:
+    """Turn what loading raises into one line."""
+    from huggingface_hub import errors
+
+    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
+    try:
+        yield
+    except errors.GatedRepoError:
+        raise HubError(f"{ref.name} is gated: accept its terms on the Hub and log in with `hf auth login`") from None
+    except transport as error:
+        raise HubError(f"cannot fetch {ref.name} ({_first_line(error)}): check the network") from None
+    except ImportError as error:
+        raise EvaluationError(f"{ref.name} needs a package that is not installed: {_first_line(error)}") from None
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    line = lines[0] if lines else type(error).__name__
+    return line if len(line) <= 300 else line[:300] + "..."

@@ -1,0 +1,230 @@
+"""From a model's name to a pinned checkpoint of a known kind.
+
+A name on the Hub becomes a commit sha before anything is loaded; a local folder gets a hash of its content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from builders.errors import HubError
+from evaluation.errors import EvaluationError
+
+Kind = Literal["qa", "mlm", "causal", "seq2seq"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_HASHED = (".json", ".safetensors", ".bin", ".model", ".txt", ".jinja", ".pt")
+_TABLES: dict[Kind, str] = {
+    "qa": "MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES",
+    "mlm": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
+    "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+}
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A checkpoint that cannot change under us.
+
+    Attributes
+    ----------
+    name : str
+        As the user gave it.
+    path : str
+        Hub id, or folder.
+    sha : str
+        Commit on the Hub; of a folder, the first 40 hex digits of the SHA-256 over its files.
+    kind : str
+        One of `KINDS`.
+    local : bool
+        Whether `path` is a folder.
+    """
+
+    name: str
+    path: str
+    sha: str
+    kind: Kind
+    local: bool
+
+    @property
+    def revision(self) -> str | None:
+        """What `from_pretrained` takes as revision."""
+        return None if self.local else self.sha
+
+
+def resolve_model(name: str, revision: str | None = None, *, kind: str | None = None) -> ModelRef:
+    """Pin a model to a commit and find out what kind it is; no weights are loaded.
+
+    Parameters
+    ----------
+    name : str
+        Hub id (``org/name``) or local folder.
+    revision : str, optional
+        Branch, tag or sha on the Hub; ``main`` by default.
+    kind : str, optional
+        One of `KINDS`, instead of what the checkpoint's ``config.json`` says.
+
+    Raises
+    ------
+    EvaluationError
+        If the folder holds no model, or the kind is not known.
+    HubError
+        If the Hub has no such model or revision, keeps it gated, or cannot be reached.
+    """
+    chosen = None if kind is None else check_choice("kind", kind, KINDS)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if revision is not None:
+            raise EvaluationError(f"revision {revision!r} cannot be had of the local folder {name}: leave it out")
+        if not (folder / "config.json").is_file():
+            raise EvaluationError(f"{name} is no model folder: it has no config.json")
+        sha, path, local = _folder_sha(folder), str(folder), True
+        config_path = folder / "config.json"
+    elif name.count("/") > 1 or name.startswith((".", "/", "~")):
+        raise EvaluationError(f"there is no folder {name}: pass a model folder or a Hub id such as org/name")
+    else:
+        sha, path, local = _hub_sha(name, revision), name, False
+        config_path = _hub_config(name, sha)
+    try:
+        config = json.loads(config_path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise EvaluationError(f"{name}: config.json is not JSON ({error}); download the model again") from error
+    return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local)
+
+
+def find_kind(config: Any, *, name: str = "the model") -> Kind:
+    """Tell the kind of a model from the ``architectures`` of its configuration.
+
+    Parameters
+    ----------
+    config : mapping or PretrainedConfig
+        The configuration.
+    name : str
+        What to call the model in an error.
+
+    Raises
+    ------
+    EvaluationError
+        If the architecture is of no kind, or of several.
+
+    Examples
+    --------
+    >>> find_kind({"architectures": ["BertForMaskedLM"]})
+    'mlm'
+    """
+    config = config if isinstance(config, dict) else config.to_dict()
+    architectures = [str(one) for one in config.get("architectures") or ()]
+    hint = f"pass --kind ({', '.join(KINDS)}) if you know that it can do one"
+    if not architectures:
+        raise EvaluationError(f"{name} names no architecture in its config.json; {hint}")
+    kinds = {kind for architecture in architectures for kind in _kinds_of(architecture)}
+    if "seq2seq" in kinds:  # BART and its kin fill masks and write answers with one head
+        kinds = {"seq2seq"} if config.get("is_encoder_decoder") else set()
+    written = ", ".join(architectures)
+    if not kinds:
+        raise EvaluationError(f"{name} is of architecture {written}, which answers no questions here; {hint}")
+    if len(kinds) > 1:
+        raise EvaluationError(f"{name} is of architecture {written}, which can be {' or '.join(sorted(kinds))}; {hint}")
+    return kinds.pop()
+
+
+def _kinds_of(architecture: str) -> Iterator[Kind]:
+    """Kinds by transformers' own tables, or by the ending for an architecture that is not in them."""
+    from transformers.models.auto import modeling_auto
+
+    known = [kind for kind, table in _TABLES.items() if architecture in getattr(modeling_auto, table).values()]
+    if architecture.endswith("ForPreTraining"):
+        known = ["mlm"]
+    endings: dict[str, Kind] = {
+        "ForQuestionAnswering": "qa",
+        "ForMaskedLM": "mlm",
+        "ForCausalLM": "causal",
+        "LMHeadModel": "causal",
+        "ForConditionalGeneration": "seq2seq",
+    }
+    yield from known or [kind for ending, kind in endings.items() if architecture.endswith(ending)]
+
+
+def check_choice(what: str, given: str, known: Iterable[str]) -> Any:
+    """Give `given` if it is one of `known`, else raise an `EvaluationError` with the closest.
+
+    Examples
+    --------
+    >>> check_choice("protocol", "exakt", ("exact", "paper"))
+    Traceback (most recent call last):
+    evaluation.errors.EvaluationError: there is no protocol 'exakt' (known: exact, paper); did you mean 'exact'?
+    """
+    if given in (options := tuple(known)):
+        return given
+    close = difflib.get_close_matches(str(given), options, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise EvaluationError(f"there is no {what} {given!r} (known: {', '.join(options)}){hint}")
+
+
+def _folder_sha(folder: Path) -> str:
+    """Hash names and contents of a model folder's files."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in _HASHED):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.name}\0{content}\n".encode())
+    return digest.hexdigest()[:40]
+
+
+def _hub_sha(name: str, revision: str | None) -> str:
+    """Resolve a revision on the Hub; when offline, the one that the local cache holds."""
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
+
+    if constants.is_offline_mode():
+        cached = try_to_load_from_cache(name, "config.json", revision=revision or "main")
+        if isinstance(cached, str):
+            return Path(cached).parent.name
+        raise HubError(
+            f"offline (HF_HUB_OFFLINE is set) and {name} at {revision or 'main'} is not in the cache: "
+            "go online once, or pass a local folder"
+        )
+    with _told(name, revision):
+        return cast(str, HfApi().model_info(name, revision=revision, timeout=30).sha)
+
+
+def _hub_config(name: str, sha: str) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    with _told(name, sha):
+        return Path(hf_hub_download(name, "config.json", revision=sha))
+
+
+@contextlib.contextmanager
+def _told(name: str, revision: str | None) -> Iterator[None]:
+    """Turn what the Hub's client raises into one line."""
+    from huggingface_hub import errors
+
+    # of httpx or requests, by the client's version
+    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
+    try:
+        yield
+    except errors.GatedRepoError:
+        line = f"{name} is gated: accept its terms at its page on the Hub and log in with `hf auth login`"
+    except errors.RepositoryNotFoundError:
+        line = f"the Hub has no model {name} that you may read: check the name, or log in with `hf auth login`"
+    except errors.RevisionNotFoundError:
+        line = f"{name} has no revision {revision!r} on the Hub"
+    except errors.EntryNotFoundError as error:
+        line = f"{name} has no config.json on the Hub, so it is no transformers model ({type(error).__name__})"
+    except errors.HFValidationError as error:
+        raise EvaluationError(f"model {name!r} is neither a folder nor a Hub id: {error}") from None
+    except (transport, OSError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        endpoint = os.environ.get("HF_ENDPOINT", "the Hub")
+        line = f"cannot ask {endpoint} about {name} ({reason}): check the network, or pass a local folder"
+    else:
+        return
+    raise HubError(line)

@@ -1,0 +1,110 @@
+"""Scorers: rows of a probe set in, eight S values a row out, one module for each kind of model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaluation.errors import EvaluationError
+from evaluation.loading import load_model
+from evaluation.models import Kind, ModelRef, check_choice
+from evaluation.scorers.base import PREFIXES, Scorer, Settings, full_prefix
+
+__all__ = ["PREFIXES", "PROTOCOLS", "Scorer", "Settings", "make_scorer"]
+
+PROTOCOLS = ("exact", "paper")
+
+
+def make_scorer(
+    ref: ModelRef,
+    protocol: str = "exact",
+    *,
+    batch_size: int = 64,
+    device: str | None = None,
+    dtype: str = "float32",
+    context_prefix: str | None = None,
+    prompt: str | None = None,
+    chat: bool | None = None,
+    joint: bool = False,
+    pronouns: bool | None = None,
+    top: int | None = 10,
+) -> Scorer:
+    """Load a model and give what scores probe rows with it.
+
+    Parameters
+    ----------
+    ref : ModelRef
+        From `evaluation.models.resolve_model`.
+    protocol : str
+        ``exact``, or ``paper`` for question-answering models and masked LMs.
+    batch_size : int
+        Inputs at once; scores do not depend on it.
+    device : str, optional
+        ``cuda`` where there is one, else ``cpu``.
+    dtype : str
+        ``float32``, ``float16`` or ``bfloat16``; the softmax is in float32.
+    context_prefix : str, optional
+        ``newsqa``, or a text to put before every context.
+    prompt : str, optional
+        Template with ``{context}`` and ``{question}``, for causal and encoder-decoder models.
+    chat : bool, optional
+        Whether to use the tokenizer's chat template; by default when it has one.
+    joint : bool
+        For causal and encoder-decoder models: product of a subject's token probabilities, not geometric mean.
+    pronouns : bool, optional
+        For masked LMs on gender: count ``she`` for female and ``he`` for male names. By default only under ``paper``.
+    top : int, optional
+        Under ``paper``, how many of its likeliest tokens a masked LM counts; None counts all.
+
+    Raises
+    ------
+    EvaluationError
+        If an option is unknown or means nothing for this kind of model, or the model cannot be used.
+    HubError
+        If the model cannot be fetched.
+    """
+    check_choice("protocol", protocol, PROTOCOLS)
+    if batch_size < 1:
+        raise EvaluationError(f"batch_size must be at least 1, not {batch_size}")
+    if top is not None and top < 1:
+        raise EvaluationError(f"top must be at least 1, or None for the whole vocabulary, not {top}")
+    _check_options(ref.kind, protocol, prompt=prompt, chat=chat, joint=joint or None, pronouns=pronouns)
+    settings = Settings(
+        protocol=protocol,
+        batch_size=batch_size,
+        context_prefix=full_prefix(context_prefix, protocol),
+        prompt=prompt,
+        chat=chat,
+        joint=joint,
+        pronouns=pronouns,
+        top=top,
+    )
+    scorer: Scorer = _scorer_class(ref.kind)(load_model(ref, device=device, dtype=dtype), settings)
+    return scorer
+
+
+def _check_options(kind: Kind, protocol: str, **given: Any) -> None:
+    generates = kind in ("causal", "seq2seq")
+    if generates and protocol == "paper":
+        raise EvaluationError(f"protocol paper is for question-answering models and masked LMs, not kind {kind!r}")
+    for name, value in given.items():
+        useful = kind == "mlm" if name == "pronouns" else generates
+        if value is not None and not useful:
+            raise EvaluationError(f"option {name!r} means nothing for a model of kind {kind!r}: leave it out")
+
+
+def _scorer_class(kind: Kind) -> Any:
+    if kind == "qa":
+        from evaluation.scorers.qa import QaScorer
+
+        return QaScorer
+    if kind == "mlm":
+        from evaluation.scorers.mlm import MlmScorer
+
+        return MlmScorer
+    if kind == "causal":
+        from evaluation.scorers.causal import CausalScorer
+
+        return CausalScorer
+    from evaluation.scorers.seq2seq import Seq2SeqScorer
+
+    return Seq2SeqScorer

@@ -1,0 +1,150 @@
+"""Extractive question answering: S(x) = sqrt(p_start * p_end) over the span of x (Li et al. 2020, section 3.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.errors import EvaluationError
+from evaluation.loading import Loaded
+from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
+from evaluation.scorers.encoding import Encoded, Encoding, call_tokenizer, encode_pairs, second_starts
+from evaluation.scorers.paper import PaperPairs, Widening
+from evaluation.scorers.spans import Place, find_tokens
+from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
+
+_WIDEST = 4  # tokens that a start may choose from: the subject's own and the three before it
+
+
+class QaScorer:
+    """Scores spans; the softmax is over all tokens of the input, and there is never any padding.
+
+    Parameters
+    ----------
+    loaded : Loaded
+        A model for extractive question answering.
+    settings : Settings
+        Under ``exact`` the input is the tokenizer's own pair encoding: question, then context, and the other way
+        round for a tokenizer that pads on the left, which is how such models are trained.
+    """
+
+    def __init__(self, loaded: Loaded, settings: Settings) -> None:
+        self._loaded, self._settings = loaded, settings
+        tokenizer = loaded.tokenizer
+        self._inputs = Inputs(loaded)
+        self._context_first = settings.protocol == "exact" and tokenizer.padding_side == "left"
+        self._paper: PaperPairs | None = None
+        self._widen: Widening | None = None
+        if settings.protocol == "paper":
+            self._paper, self._widen = PaperPairs(tokenizer), Widening(tokenizer)
+            if not self._paper.possible:
+                raise EvaluationError(
+                    f"{loaded.ref.name} has neither bos and eos nor cls and sep tokens, which protocol paper needs: "
+                    "use protocol exact"
+                )
+        self._no_answer = 0.0
+        self._asked = 0
+        self.facts: dict[str, Any] = common_facts(loaded, settings)
+        self.facts["input"] = "context, question" if self._context_first else "question, context"
+
+    def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+        """Every row can be scored."""
+        return select_all(table)
+
+    def score(self, table: pa.Table) -> NDArray[np.float64]:
+        """Score rows.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Rows of config ``qa``.
+
+        Returns
+        -------
+        (rows, 8) float64 array
+            S in [0, 1], higher is likelier; columns as in `SCORE_COLUMNS`.
+
+        Raises
+        ------
+        EvaluationError
+            If an input is too long, a subject's tokens cannot be found, or the model gives NaN.
+        """
+        work = make_work(table, "question", by="span", prefix=self._settings.context_prefix)
+        if not table.num_rows:
+            return np.empty((0, 8))
+        encoded = self._encode(work)
+        longest = int(encoded.lengths.argmax())
+        check_lengths(self._loaded, encoded.lengths, work.contexts[work.inputs[longest, 0]])
+        scores, no_answer = self._run(work, encoded, self._places(work, encoded))
+        self._note(no_answer[work.readings[work.rows[:, ::2], 0]])
+        return scores[work.rows]
+
+    def _note(self, no_answer: NDArray[np.float64]) -> None:
+        self._no_answer += float(no_answer.sum())
+        self._asked += no_answer.size
+        self.facts["no_answer"] = {"mean": self._no_answer / self._asked, "inputs": self._asked}
+
+    def _encode(self, work: Work) -> Encoded:
+        def encode(firsts: Any, seconds: Any) -> list[Encoding]:
+            return call_tokenizer(self._loaded.tokenizer, firsts, seconds, True)
+
+        if self._context_first:
+            return encode_pairs(work.contexts, work.asked, work.inputs, encode, second_starts)
+        pairs = work.inputs[:, ::-1]
+        return encode_pairs(work.asked, work.contexts, pairs, self._paper or encode, second_starts)
+
+    def _places(self, work: Work, encoded: Encoded) -> NDArray[np.int64]:
+        """Give the `Place` of every reading, as positions in its input."""
+        side = 0 if self._context_first else 1
+        found: dict[tuple[int, int], Place] = {}
+        places = np.empty((len(work.readings), 4), dtype=np.int64)
+        heads = encoded.head_lengths
+        for reading, (index, span) in enumerate(work.readings.tolist()):
+            context = int(work.inputs[index, 0])
+            carrier = (side, context) if encoded.apart else (2, index)
+            key = (encoded.sample_of[carrier], span)
+            if key not in found:
+                encoding, cut = encoded.samples[key[0]]
+                found[key] = self._find(work, encoding, cut * side, (context, span), side)
+            shift = heads[encoded.parts[index, 0]] if encoded.apart and side == 1 else 0
+            places[reading] = np.add(found[key], shift)
+        return places
+
+    def _find(self, work: Work, encoding: Encoding, cut: int, where: tuple[int, int], side: int) -> Place:
+        context, span = where
+        tokenizer = self._loaded.tokenizer
+        start, end = find_tokens(tokenizer, encoding, side, work.spans[span], work.contexts[context])
+        place = self._widen(encoding.ids, start, end) if self._widen else Place(start, start, end, end)
+        return Place(*(position - cut for position in place))
+
+    def _run(self, work: Work, encoded: Encoded, places: Indices) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give S of every reading, and the no-answer mass of every input."""
+        import torch
+
+        scores = np.empty(len(work.readings))
+        no_answer = np.empty(len(work.inputs))
+        readings_of = ReadingsOf(work)
+        cls = self._loaded.tokenizer.cls_token_id
+        with torch.inference_mode():
+            for batch in equal_length_batches(encoded.lengths, self._settings.batch_size):
+                inputs = self._inputs(encoded, batch)
+                output = self._loaded.model(**inputs)
+                both = torch.stack([output.start_logits, output.end_logits]).float().log_softmax(-1)
+                readings, row = readings_of(batch)
+                first, start, end, last = (torch.from_numpy(p).to(both.device) for p in places[readings].T)
+                row_at = torch.from_numpy(row).to(both.device)
+                back = torch.arange(_WIDEST, device=both.device)
+                starts = torch.maximum(start[:, None] - back, first[:, None])
+                ends = torch.minimum(end[:, None] + back, last[:, None])
+                p_start = both[0][row_at[:, None], starts].amax(1)
+                p_end = both[1][row_at[:, None], ends].amax(1)
+                is_cls = inputs["input_ids"] == (-1 if cls is None else cls)
+                at = is_cls.int().argmax(1)  # the first token of a model without cls
+                nothing = both[:, torch.arange(len(batch), device=both.device), at].mean(0)
+                refuse_nan(both, self._loaded)
+                scores[readings] = ((p_start + p_end) / 2).double().exp().cpu().numpy()
+                no_answer[batch] = nothing.double().exp().cpu().numpy()
+        return scores, no_answer
