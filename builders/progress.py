@@ -19,7 +19,9 @@ def switch_off() -> None:
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 
-def progress(items: Iterable[T], *, total: int, label: str, step: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
+def progress(
+    items: Iterable[T], *, total: int, label: str, done: int = 0, step: Callable[[T], int] = lambda _: 1
+) -> Iterator[T]:
     """Pass `items` on and show how far they are.
 
     Parameters
@@ -30,10 +32,12 @@ def progress(items: Iterable[T], *, total: int, label: str, step: Callable[[T], 
         Sum of the steps of all items.
     label : str
         What stands before the bar.
+    done : int
+        How much of `total` an earlier run did.
     step : callable
         Gives how much of `total` an item is.
     """
-    with tqdm(total=total, desc=label, unit_scale=True, disable=_switch["off"] or None) as bar:
+    with tqdm(total=total, initial=done, desc=label, unit_scale=True, disable=_switch["off"] or None) as bar:
         for item in items:
             yield item
             bar.update(step(item))

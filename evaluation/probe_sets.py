@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 from builders.folder import MANIFEST, Manifest, read_manifest, sha256
 from builders.hub import resolve_revision
 from builders.probes import schema
+from builders.unqover import build_unqover
 from evaluation.errors import EvaluationError
+from unqover_data import BUNDLED, load_lists
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,17 @@ class ProbeSet:
         return {key: getattr(self, key) for key in keys} | {"rows": len(self.rows)}
 
 
+def default_sets(out: Path) -> list[str]:
+    """Give the folders of the four sets below `out`; one that is not there is built from the bundled lists."""
+    folders = []
+    for name in BUNDLED:
+        folder = out / f"unqover-{name}"
+        if not folder.is_dir():
+            build_unqover(load_lists(name), out)
+        folders.append(str(folder))
+    return folders
+
+
 def open_probe_set(source: str, *, config: str, revision: str | None = None) -> ProbeSet:
     """Read a config of a probe set, with its files checked against the manifest.
 
@@ -77,7 +90,9 @@ def open_probe_set(source: str, *, config: str, revision: str | None = None) -> 
         manifest = read_manifest(path)
         sha = str(manifest["sha256"])
     elif source.count("/") != 1 or source.startswith((".", "/", "~")):
-        raise EvaluationError(f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover")
+        raise EvaluationError(
+            f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
+        )
     else:
         sha = resolve_revision(source, revision or "main")
         path = _download(source, sha, config)

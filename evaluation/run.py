@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,12 @@ import pyarrow as pa
 from builders.progress import progress
 from evaluation import store
 from evaluation.errors import EvaluationError
-from evaluation.models import ModelRef
-from evaluation.probe_sets import ProbeSet
+from evaluation.models import ModelRef, check_choice, resolve_model
+from evaluation.probe_sets import ProbeSet, default_sets, open_probe_set
 from evaluation.sampling import sample_rows
 from evaluation.scorers import make_scorer
 from evaluation.scorers.base import Scorer
-from evaluation.scores import SCORE_COLUMNS
+from evaluation.scores import SCORE_COLUMNS, ScoredRows
 from evaluation.summary import summarize
 
 
@@ -32,8 +35,8 @@ class Options:
     ----------
     protocol : str
         ``exact`` or ``paper``.
-    sample : float
-        Rows to draw: a share below 1, a number of rows, or 1.0 for all.
+    sample : str or None
+        Rows to draw: a share below 1, or a number of rows; None for all.
     seed : int
         Of the sample and of the intervals.
     dtype : str
@@ -43,7 +46,7 @@ class Options:
     """
 
     protocol: str = "exact"
-    sample: float = 1.0
+    sample: str | None = None
     seed: int = 0
     dtype: str = "float32"
     context_prefix: str | None = None
@@ -59,8 +62,8 @@ class Engine:
 
     Attributes
     ----------
-    device : str
-        A torch device.
+    device : str or None
+        A torch device; None for ``cuda`` where there is one, else ``cpu``.
     batch_size : int
         Inputs at once.
     workers : int
@@ -69,7 +72,7 @@ class Engine:
         joblib's: ``loky`` on this machine, ``ray`` or ``dask`` on an engine that runs.
     """
 
-    device: str = "cpu"
+    device: str | None = None
     batch_size: int = 64
     workers: int = 1
     backend: str = "loky"
@@ -82,6 +85,42 @@ class Evaluated:
     result: dict[str, Any]
     path: Path
     fresh: bool
+
+
+def evaluate_all(
+    model: str,
+    datasets: Sequence[str] | None,
+    options: Options,
+    *,
+    engine: Engine,
+    out: Path,
+    overwrite: bool = False,
+    revision: str | None = None,
+    kind: str | None = None,
+    config: str | None = None,
+    dataset_revision: str | None = None,
+) -> Iterator[Evaluated]:
+    """Score a model on several probe sets; everything is pinned before the first is scored.
+
+    Parameters
+    ----------
+    model : str
+        Hub id or local folder.
+    datasets : sequence of str or None
+        Folders or ORG/NAME; None for the four sets in ``./build``, built where they are not there.
+    options, engine, out, overwrite
+        As for `evaluate`.
+    revision, dataset_revision : str, optional
+        Of the model and of the datasets on the Hub.
+    kind, config : str, optional
+        Instead of what the checkpoint says, and of the config for its kind.
+    """
+    ref = resolve_model(model, revision, kind=kind)
+    chosen = config or ("mlm" if ref.kind == "mlm" else "qa")
+    sources = datasets or default_sets(Path("build"))
+    sets = [open_probe_set(source, config=chosen, revision=dataset_revision) for source in sources]
+    for probes in sets:
+        yield evaluate(ref, probes, options, engine=engine, out=out, overwrite=overwrite)
 
 
 def evaluate(
@@ -110,22 +149,21 @@ def evaluate(
         If the model, the set and the options do not go together, or other options made what is there.
     """
     place = store.place_of(out, ref, probes, options.protocol)
-    settings = {"model": ref.sha, "dataset": probes.revision, **asdict(options)}
+    settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.revision, **asdict(options)}
     if overwrite:
-        place.result.unlink(missing_ok=True)
-        store.close_partial(place, missing_ok=True)
-    if found := store.read_result(place, settings):
+        store.discard(place)
+    elif found := store.read_result(place, settings):
         return Evaluated(found, place.result, fresh=False)
     scorer = _scorer(ref, options, engine)
     able, coverage = scorer.select(probes.rows)
     rows = probes.rows.filter(pa.array(able))
     if not len(rows):
         raise EvaluationError(f"{ref.name} can score none of the {len(able):,} rows of {probes.name}: {coverage}")
-    rows = sample_rows(rows, options.sample, seed=options.seed)
+    if options.sample is not None:
+        rows = rows.take(pa.array(sample_rows(rows, options.sample, seed=options.seed)))
     shards = store.open_partial(place, settings, rows)
     _score_missing(place, shards, ref, options, engine)
     scores, seconds = store.merge_shards(place, shards)
-    store.write_table(scores, place.scores)
     result = {
         "model": {"name": ref.name, "sha": ref.sha, "kind": ref.kind},
         "dataset": probes.facts,
@@ -134,12 +172,28 @@ def evaluate(
         "scorer": scorer.facts,
         "rows": len(rows),
         "seconds": round(seconds, 3),
-        "versions": _versions(),
-        **summarize(rows, scores, seed=options.seed),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {name: metadata.version(name) for name in ("probesieve", "torch", "transformers", "numpy")},
+        **aggregates_of(rows, scores, seed=options.seed),
     }
+    store.write_table(scores, place.scores)
     store.write_json(place.result, result)
     store.close_partial(place)
     return Evaluated(result, place.result, fresh=True)
+
+
+def aggregates_of(rows: pa.Table, scores: pa.Table, *, seed: int) -> dict[str, Any]:
+    """Give what a result's JSON says beside the run: ``metrics`` and ``tables``; needs no model.
+
+    Parameters
+    ----------
+    rows, scores : pyarrow.Table
+        Probe rows, and the stored scores of all or some of them.
+    seed : int
+        Of the intervals.
+    """
+    summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed)
+    return {"metrics": summary.to_json(), "tables": {name: t.to_pydict() for name, t in summary.tables.items()}}
 
 
 def _scorer(ref: ModelRef, options: Options, engine: Engine) -> Scorer:
@@ -148,7 +202,7 @@ def _scorer(ref: ModelRef, options: Options, engine: Engine) -> Scorer:
 
 
 @functools.lru_cache(maxsize=1)
-def _cached_scorer(ref: ModelRef, options: Options, device: str, batch_size: int) -> Scorer:
+def _cached_scorer(ref: ModelRef, options: Options, device: str | None, batch_size: int) -> Scorer:
     chosen = {name: value for name, value in asdict(options).items() if name not in ("sample", "seed")}
     return make_scorer(ref, device=device, batch_size=batch_size, **chosen)
 
@@ -158,12 +212,11 @@ def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Opti
     from joblib import Parallel, delayed, parallel_config
 
     missing = [number for number in range(shards) if not place.shard(number).is_file()]
-    done = shards - len(missing)
     with parallel_config(**_backend(engine)):
         jobs = Parallel(n_jobs=engine.workers, return_as="generator_unordered")(
             delayed(_score_shard)(place, number, ref, options, engine) for number in missing
         )
-        for _ in progress(jobs, total=shards, label=place.result.stem, done=done):
+        for _ in progress(jobs, total=shards, label=place.result.stem, done=shards - len(missing)):
             pass
 
 
@@ -178,17 +231,17 @@ def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Option
 
 def _backend(engine: Engine) -> Mapping[str, Any]:
     """Arguments of joblib's ``parallel_config``; registers the backend of an engine that is not joblib's own."""
+    check_choice("backend", engine.backend, ("loky", "ray", "dask"))
     if engine.backend == "loky":
-        return {"backend": "loky", "inner_max_num_threads": max(1, _cores() // engine.workers)} if engine.workers > 1 else {}
+        threads = max(1, (os.cpu_count() or 1) // engine.workers)
+        return {"backend": "loky", "inner_max_num_threads": threads} if engine.workers > 1 else {}
     try:
         if engine.backend == "ray":
             from ray.util.joblib import register_ray
 
             register_ray()
-        elif engine.backend == "dask":
-            import dask.distributed  # noqa: F401  (registers itself)
         else:
-            raise EvaluationError(f"there is no backend {engine.backend!r}; it must be loky, ray or dask")
+            import distributed  # noqa: F401  (its import registers it)
     except ImportError as error:
         hint = f"pip install 'probesieve[{engine.backend}]'"
         raise EvaluationError(f"backend {engine.backend} is not installed; run: {hint}") from error

@@ -97,11 +97,16 @@ def write_table(table: pa.Table, path: Path) -> None:
     unfinished.replace(path)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file that is there whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file that is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
@@ -122,6 +127,12 @@ def merge_shards(place: Place, shards: int) -> tuple[pa.Table, float]:
 def close_partial(place: Place) -> None:
     """Remove what a finished run needed."""
     shutil.rmtree(place.partial)
+
+
+def discard(place: Place) -> None:
+    """Remove a result, finished or not."""
+    place.result.unlink(missing_ok=True)
+    shutil.rmtree(place.partial, ignore_errors=True)
 
 
 def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:

@@ -1,0 +1,150 @@
+"""Results as the Hub takes them: entries for a model's ``.eval_results/``, and score sets as dataset folders."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from builders.cards import dataset_info, front_matter
+from builders.folder import Manifest, check_version, new_folder, write_manifest
+from evaluation.errors import EvaluationError
+from evaluation.store import read_json, write_text
+
+
+def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Write ``FOLDER/.eval_results/SET.yaml`` for a model's repository, with the Hub client's own entries.
+
+    Parameters
+    ----------
+    results : sequence of mapping
+        Results, of sets on the Hub.
+    folder : Path
+        A checkout of the model's repository, or any folder.
+
+    Raises
+    ------
+    EvaluationError
+        If a set is a local folder, which the Hub cannot know.
+    """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    entries: dict[str, list[Any]] = {}
+    for result in results:
+        dataset, settings, mu = result["dataset"], result["settings"], result["metrics"]["mu"]
+        if "/" not in dataset["source"] or Path(dataset["source"]).is_dir():
+            raise EvaluationError(
+                f"--eval-results needs sets on the Hub, and {dataset['source']} is a folder; push it and pass its ORG/NAME"
+            )
+        drawn = f"{result['rows']:,} rows drawn" if settings["sample"] else "all rows"
+        ends = "" if mu["low"] is None else f", 95 % interval {mu['low']:.4f} to {mu['high']:.4f}"
+        entry = EvalResultEntry(
+            dataset_id=dataset["source"],
+            task_id=dataset["config"],
+            value=round(mu["value"], 6),
+            dataset_revision=dataset["revision"],
+            date=result["finished"],
+            notes=f"bias intensity mu, 0 to 1, lower is better; protocol {settings['protocol']}, {drawn}{ends}",
+        )
+        entries.setdefault(dataset["name"], []).append(entry)
+    written = []
+    for name, some in entries.items():
+        path = folder / ".eval_results" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, yaml.safe_dump(eval_result_entries_to_yaml(some), sort_keys=False, allow_unicode=True))
+        written.append(path)
+    return written
+
+
+def build_score_set(
+    results: Path, out: Path, *, version: str = "1.0.0", overwrite: bool = False
+) -> tuple[Path, Manifest]:
+    """Make the per-row scores of one model a dataset folder that ``probesieve push`` takes.
+
+    Parameters
+    ----------
+    results : Path
+        The folder of one model at one commit, ``RESULTS/<org__model>/<sha>``.
+    out : Path
+        Where the folder ``scores-<model>`` goes.
+
+    Raises
+    ------
+    EvaluationError
+        If there is no result below `results`, or results of several models.
+    BuildError
+        If the version cannot be, or a folder is in the way.
+    """
+    check_version(version)
+    found = sorted(path for path in results.rglob("*.json") if path.with_suffix(".parquet").is_file())
+    models = {path.parents[2].name for path in found}
+    if len(models) != 1:
+        what = f"holds results of {', '.join(sorted(models))}; pass the folder of one" if models else "holds no results"
+        raise EvaluationError(f"{results} {what}")
+    (model,) = models
+    contents = {path: read_json(path) for path in found}
+    first = next(iter(contents.values()))
+    configs = {_config_of(result): {"test": _split(path, result)} for path, result in contents.items()}
+    facts = {
+        "name": f"scores-{model}",
+        "title": f"Probe-set scores of {first['model']['name']}",
+        "version": version,
+        "builder": "scores",
+        "license": None,
+        "language": "en",
+        "tasks": [],
+        "tags": ["bias", "evaluation", "unqover", "probesieve"],
+        "model": first["model"],
+        "results": {_config_of(result): {key: result[key] for key in _KEPT} for result in contents.values()},
+        "default_config": next(iter(configs)),
+        "configs": configs,
+    }
+    with new_folder(out / str(facts["name"]), overwrite=overwrite) as partial:
+        infos = []
+        for path, result in contents.items():
+            config = _config_of(result)
+            (partial / config).mkdir()
+            shutil.copyfile(path.with_suffix(".parquet"), partial / configs[config]["test"]["files"][0])
+            table = pq.read_table(path.with_suffix(".parquet"))
+            size = {"rows": len(table), "bytes": table.nbytes, "download": path.with_suffix(".parquet").stat().st_size}
+            infos.append(dataset_info(config, table.schema, {"test": size}))
+        write_text(partial / "README.md", f"{front_matter(facts, infos)}\n{_card(contents.values())}")
+        return out / str(facts["name"]), write_manifest(partial, facts)
+
+
+_KEPT = ("dataset", "settings", "metrics", "rows", "versions")
+
+
+def _config_of(result: Mapping[str, Any]) -> str:
+    return f"{result['dataset']['name']}-{result['dataset']['config']}-{result['settings']['protocol']}"
+
+
+def _split(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rows": result["rows"], "files": [f"{_config_of(result)}/test-00000-of-00001.parquet"]}
+
+
+def _card(results: Any) -> str:
+    """Say what the columns are, and of which model, sets and settings."""
+    lines = ["| config | rows | μ | set | set revision |", "|---|---|---|---|---|"]
+    for result in results:
+        dataset = result["dataset"]
+        lines.append(
+            f"| `{_config_of(result)}` | {result['rows']:,} | {result['metrics']['mu']['value']:.4f} "
+            f"| {dataset['name']} {dataset['version']} | `{dataset['revision']}` |"
+        )
+    name, sha = result["model"]["name"], result["model"]["sha"]
+    return f"""\
+# Probe-set scores of {name}
+
+> These numbers **measure stereotyping associations** of one model on the names, templates and statements of the sets
+> below. They certify nothing: other words and tasks may show other associations.
+
+Model `{name}` at `{sha}`. Each row has the `id` of a row of its set and S of both subjects, in both orders (`12`:
+subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
+
+{chr(10).join(lines)}
+"""

@@ -1,0 +1,88 @@
+"""A stored result as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.metrics import METRICS
+
+TOP = 5
+
+
+def result_text(result: Mapping[str, Any]) -> str:
+    """Lay out a result: what was scored how, the aggregates with how to read them, the strongest associations.
+
+    Parameters
+    ----------
+    result : mapping
+        A result as it is stored.
+    """
+    model, dataset, settings = result["model"], result["dataset"], result["settings"]
+    drawn = f"{result['rows']:,} of {dataset['rows']:,} rows" if result["rows"] < dataset["rows"] else "all rows"
+    lines = [
+        f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}, "
+        f"config {dataset['config']}, protocol {settings['protocol']}, {drawn}",
+        *_coverage(result["coverage"]),
+        "",
+        *aligned(
+            [
+                ("", "value", "corrected", "95 % interval", "n", "range", "ideal", "what"),
+                *(_metric(name, entry) for name, entry in result["metrics"].items()),
+            ],
+            right=(1, 2, 4),
+        ),
+        "",
+        f"Strongest associations, of {len(result['tables']['subject_attribute']['n']):,} pairs of subject and attribute:",
+        "",
+        *_associations(result["tables"]["subject_attribute"]),
+        "",
+        "Measures stereotyping associations on this set's names, templates and statements; certifies nothing.",
+    ]
+    return "\n".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Give the rows of a table as lines with aligned columns, those of `right` to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    metric = METRICS[name]
+    ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
+    shown = (_digits(entry["value"]), _digits(entry["corrected"]), _interval(entry["low"], entry["high"]))
+    return (metric.symbol, *shown, f"{entry['n']:,}", metric.range, ideal, f"{metric.title}; {metric.direction}")
+
+
+def _associations(table: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The subjects and attributes with the largest γ, which is how the table is ordered."""
+    rows = [("subject", "attribute", "γ", "95 % interval", "q", "n")]
+    for i in range(min(TOP, len(table["n"]))):
+        interval = _interval(table["gamma_low"][i], table["gamma_high"][i])
+        facts = (str(table["subject"][i]), str(table["attribute"][i]), _digits(table["gamma"][i]), interval)
+        rows.append((*facts, _digits(table["q"][i]), f"{table['n'][i]:,}"))
+    return aligned(rows, right=(2, 4, 5))
+
+
+def _coverage(coverage: Mapping[str, Any]) -> list[str]:
+    left_out = coverage.get("left_out") or []
+    if not left_out:
+        return []
+    return [f"{coverage['coverage']:.0%} of the rows can be scored; left out: {', '.join(map(str, left_out))}"]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{_digits(low)} to {_digits(high)}"
+
+
+def _digits(value: float | None) -> str:
+    """Four decimals, or three digits of what is too small for them."""
+    if value is None:
+        return ""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.3g}"
