@@ -176,29 +176,33 @@ class _APair:
 
     def table(self, pairs: Sequence[tuple[Subject, Subject]]) -> pa.Table:
         """Give the rows of several pairs."""
-        strings: dict[str, list[str | None]] = {}
-        spans: dict[str, list[tuple[int, int]]] = {name: [] for name in _SPANS}
+        ids, contexts_12, contexts_21, texts1, texts2, spans = [], [], [], [], [], []
         for one, two in pairs:
             for number, template in enumerate(self.templates):
-                facts = {"id": ID_SEPARATOR.join((one.name, two.name, template.id)), **_pair_facts(one, two)}
-                for order, subjects in (("12", (one, two)), ("21", (two, one))):
-                    text, (first, second) = self._context(number, *subjects)
-                    facts[f"context_{order}"] = text
-                    spans[f"span1_{order}"].append(first if order == "12" else second)
-                    spans[f"span2_{order}"].append(second if order == "12" else first)
-                    if order == "12":
-                        facts |= {"text1": text[slice(*first)], "text2": text[slice(*second)]}
-                for name, value in facts.items():
-                    strings.setdefault(name, []).append(value)
-        outer = np.repeat(np.arange(len(strings["id"])), np.tile(self.counts, len(pairs)))
-        inner = pa.array(np.tile(np.arange(self.rows), len(pairs)))
-        columns = {name: column.take(inner) for name, column in self.columns.items()}
-        ids = pa.array(strings.pop("id")).take(pa.array(outer))
-        columns["id"] = pc.binary_join_element_wise(ids, self.attributes.take(inner), ID_SEPARATOR)
-        columns |= {name: _encoded(values).take(pa.array(outer)) for name, values in strings.items()}
-        for name, pairs_of_offsets in spans.items():
-            offsets = np.array(pairs_of_offsets, dtype=np.int32)[outer]
-            columns[name] = pa.FixedSizeListArray.from_arrays(offsets.reshape(-1), type=self.schema.field(name).type)
+                context_12, (span1_12, span2_12) = self._context(number, one, two)
+                context_21, (span2_21, span1_21) = self._context(number, two, one)
+                ids.append(ID_SEPARATOR.join((one.name, two.name, template.id)))
+                contexts_12.append(context_12)
+                contexts_21.append(context_21)
+                texts1.append(context_12[slice(*span1_12)])
+                texts2.append(context_12[slice(*span2_12)])
+                spans.append((span1_12, span2_12, span1_21, span2_21))
+        context_of_row = np.repeat(np.arange(len(ids)), np.tile(self.counts, len(pairs)))
+        pair_of_row = pa.array(np.repeat(np.arange(len(pairs)), self.rows))
+        cell_of_row = pa.array(np.tile(np.arange(self.rows), len(pairs)))
+        columns = {name: column.take(cell_of_row) for name, column in self.columns.items()}
+        for number in (0, 1):
+            columns[f"subject{number + 1}"] = _encoded([pair[number].name for pair in pairs]).take(pair_of_row)
+            columns[f"group{number + 1}"] = _encoded([pair[number].group for pair in pairs]).take(pair_of_row)
+        of_row = pa.array(context_of_row)
+        texts = {"context_12": contexts_12, "context_21": contexts_21, "text1": texts1, "text2": texts2}
+        columns |= {name: _encoded(values).take(of_row) for name, values in texts.items()}
+        prefixes = pa.array(ids).take(of_row)
+        columns["id"] = pc.binary_join_element_wise(prefixes, self.attributes.take(cell_of_row), ID_SEPARATOR)
+        offsets = np.array(spans, dtype=np.int32)
+        for number, name in enumerate(_SPANS):
+            values = offsets[:, number][context_of_row].reshape(-1)
+            columns[name] = pa.FixedSizeListArray.from_arrays(values, type=self.schema.field(name).type)
         return pa.table([columns[name] for name in self.schema.names], names=self.schema.names)
 
 
@@ -206,10 +210,6 @@ def _halves(context: Text) -> tuple[Text, Text]:
     """Cut a context behind its first subject."""
     cut = 1 + next(i for i, piece in enumerate(context) if isinstance(piece, Slot) and piece.part == "subject1")
     return context[:cut], context[cut:]
-
-
-def _pair_facts(one: Subject, two: Subject) -> dict[str, str | None]:
-    return {"subject1": one.name, "subject2": two.name, "group1": one.group, "group2": two.group}
 
 
 def _encoded(values: Sequence[str | None]) -> pa.DictionaryArray:
