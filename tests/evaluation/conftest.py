@@ -98,7 +98,11 @@ def tokenizer_of(family: str, side: str = "right") -> Any:
         backend = Tokenizer(models.Unigram())
         metaspace = pre_tokenizers.Metaspace()
         split = pre_tokenizers.WhitespaceSplit()
-        pieces = {"metaspace": [metaspace], "split-metaspace": [split, metaspace], "metaspace-split": [metaspace, split]}
+        pieces = {
+            "metaspace": [metaspace],
+            "split-metaspace": [split, metaspace],
+            "metaspace-split": [metaspace, split],
+        }
         backend.pre_tokenizer = pre_tokenizers.Sequence(pieces[family])
         backend.decoder = decoders.Metaspace()
         trainer = trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token="[UNK]")
@@ -157,7 +161,9 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> MakeModel:
     """Make a folder with a tiny model of random weights, once for the same request."""
     made: dict[Any, Path] = {}
 
-    def make(model_class: str, config_class: str, family: str = "wordpiece", *, side: str = "right", **more: Any) -> Path:
+    def make(
+        model_class: str, config_class: str, family: str = "wordpiece", *, side: str = "right", **more: Any
+    ) -> Path:
         import torch
         import transformers
 

@@ -40,7 +40,9 @@ def rows_and_expected(name: str, config: str, predictions: str) -> tuple[pa.Tabl
         template = {one.id: number for number, one in enumerate(part.templates)}
         kept = []
         for i, row in enumerate(table.select(["subject1", "template", "attribute"]).to_pylist()):
-            mine = [r for r in found if (r["template"], r["attribute"]) == (template[row["template"]], row["attribute"])]
+            mine = [
+                r for r in found if (r["template"], r["attribute"]) == (template[row["template"]], row["attribute"])
+            ]
             if mine:
                 first, second = sorted(mine, key=lambda record: record["subject1"] != row["subject1"])
                 expected.append([*s_of(first, "question"), *s_of(second, "question")[::-1]])

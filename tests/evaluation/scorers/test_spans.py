@@ -44,7 +44,9 @@ def test_tokens_are_the_shortest_run_that_reads_as_the_subject(make_tokenizer: A
                 continue
             want = "".join(subject.lower().split())
             plain = {want, "".join({"é": "e", "ã": "a"}.get(c, c) for c in want)}  # uncased models drop accents
-            runs = [(i, j) for i in range(len(ids)) for j in range(i, len(ids)) if read(tokenizer, ids[i : j + 1]) in plain]
+            runs = [
+                (i, j) for i in range(len(ids)) for j in range(i, len(ids)) if read(tokenizer, ids[i : j + 1]) in plain
+            ]
             shortest = min(j - i for i, j in runs)
             assert found in [(i, j) for i, j in runs if j - i == shortest]
 
