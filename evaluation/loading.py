@@ -145,8 +145,12 @@ def _quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def _told(ref: ModelRef, head: str) -> Iterator[None]:
     """Turn what loading raises into one line."""
-    from huggingface_hub import errors
+    import pickle
 
+    from huggingface_hub import errors
+    from safetensors import SafetensorError
+
+    broken = (SafetensorError, pickle.UnpicklingError, EOFError)
     transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
     try:
         yield
@@ -156,6 +160,8 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
         raise HubError(f"cannot fetch {ref.name} ({_first_line(error)}): check the network") from None
     except ImportError as error:
         raise EvaluationError(f"{ref.name} needs a package that is not installed: {_first_line(error)}") from None
+    except broken as error:
+        raise EvaluationError(f"{ref.name} has damaged weights ({_first_line(error)}): download it again") from None
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
         raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {_first_line(error)}") from None
 

@@ -58,9 +58,9 @@ class MlmScorer:
         work = self._work(table)
         code, tokens = self._tokens_of(work, self._pronouns(table))
         good = np.array([bool(found) for found in tokens], dtype=bool)[code][work.rows]
-        keep: NDArray[np.bool_] = (
-            good.all(axis=1) if self._settings.protocol == "exact" else np.ones(table.num_rows, dtype=bool)
-        )
+        keep = np.ones(table.num_rows, dtype=bool)
+        if self._settings.protocol == "exact":
+            keep &= good.all(axis=1)
         left_out, subjects = set(), set()
         for number, columns in ((1, (0, 2, 4, 6)), (2, (1, 3, 5, 7))):
             names = table[f"subject{number}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
@@ -28,7 +27,7 @@ class Prompts:
     settings : Settings
         With `prompt` and `chat`.
     closed : bool
-        Whether an end-of-text token that the tokenizer adds stays: an encoder wants it, a text to continue does not.
+        Whether what the tokenizer adds at the end stays: an encoder wants it, a text to continue does not.
 
     Attributes
     ----------
@@ -52,10 +51,11 @@ class Prompts:
                 )
         self.facts = {"prompt": template, "chat_template": self.chat}
         if self.chat:
-            template = self._render(template)
-        bare = template.rstrip(" ")
-        self.lead = "" if self.chat or bare[-1:].isspace() else " "
-        self._template = template if self.chat else bare
+            self._template = self._render(template)
+            self.lead = self._chat_lead(template)
+        else:
+            self._template = template.rstrip(" ")
+            self.lead = "" if self._template[-1:].isspace() else " "
         self.context_first = self._template.index(_FIELDS[0]) < self._template.index(_FIELDS[1])
         first, second = _FIELDS if self.context_first else _FIELDS[::-1]
         self._before, rest = self._template.split(first)
@@ -74,6 +74,17 @@ class Prompts:
         if any(str(text).count(one) != 1 for one in _FIELDS):
             raise EvaluationError("the chat template of this model changes the prompt: pass chat=False")
         return str(text)
+
+    def _chat_lead(self, template: str) -> str:
+        """Give the space that the chat template puts between its prompt and what the assistant says, if any."""
+        answer = "Zq"
+        turns = [{"role": "user", "content": template}, {"role": "assistant", "content": answer}]
+        try:
+            text = str(self._tokenizer.apply_chat_template(turns, tokenize=False, enable_thinking=False))
+        except Exception:  # it knows no finished answers
+            return ""
+        between = text[len(self._template) :].partition(answer)[0] if text.startswith(self._template) else ""
+        return between if between.isspace() else ""
 
     def encode(self, work: Work) -> Encoded:
         """Encode all prompts; heads end with the first field, tails hold the rest."""
@@ -106,11 +117,15 @@ class Prompts:
         return [self._open(one) for one in call_tokenizer(self._tokenizer, texts, None, not self.chat)]
 
     def _open(self, encoding: Encoding) -> Encoding:
-        """Drop an end-of-text token that the tokenizer adds: an answer is to follow."""
-        last = self._tokenizer.eos_token_id
-        if self._closed or last is None or encoding.ids[-1:] != [last] or self.chat:
+        """Drop what the tokenizer adds at the end: an answer is to follow."""
+        upto = len(encoding.ids)
+        if self._closed:
             return encoding
-        cut = slice(None, -1)
-        offsets = None if encoding.offsets is None else encoding.offsets[cut]
-        sequence = None if encoding.sequence is None else encoding.sequence[cut]
-        return Encoding(encoding.ids[cut], encoding.types[cut], offsets, sequence)
+        if encoding.sequence is None:
+            upto -= int(encoding.ids[-1:] == [self._tokenizer.eos_token_id])
+        else:
+            while upto and encoding.sequence[upto - 1] is None:
+                upto -= 1
+        offsets = None if encoding.offsets is None else encoding.offsets[:upto]
+        sequence = None if encoding.sequence is None else encoding.sequence[:upto]
+        return Encoding(encoding.ids[:upto], encoding.types[:upto], offsets, sequence)
