@@ -43,7 +43,7 @@ def cluster_sums(
         found, places = np.unique(keys, return_inverse=True)
         sums = np.bincount(places, weights=values, minlength=len(found))
     owner = found // clusters
-    return ClusterSums(owner, found % clusters, sums, np.bincount(owner, minlength=cells))
+    return ClusterSums(owner, found % clusters, np.asarray(sums), np.bincount(owner, minlength=cells))
 
 
 class Spread(NamedTuple):
@@ -88,13 +88,15 @@ def spread(seen: Views, values: FloatArray, partners: int, templates: int) -> Sp
         mean = np.bincount(seen.cell, weights=values, minlength=cells) / n
         off = values - mean[seen.cell]
         partner, template = seen.partner.astype(np.int64), seen.template.astype(np.int64)
-        variances, counts, moves = [], [], []
+        variances: list[FloatArray] = []
+        counts: list[NDArray[np.int64]] = []
+        moves = []
         for cluster, size in ((partner, partners), (template, templates), (partner * templates + template, None)):
             found = cluster_sums(off, seen.cell, cells, cluster, size or partners * templates)
             g = found.clusters_in_cell
             scale = np.where(g > 1, np.sqrt(g / np.maximum(g - 1, 1)) / n, 0.0)
             move = found.sums * scale[found.cell]
-            variances.append(np.bincount(found.cell, weights=move**2, minlength=cells))
+            variances.append(np.asarray(np.bincount(found.cell, weights=move**2, minlength=cells)))
             counts.append(g)
             if size:
                 moves.append(csr_array((move, (found.cluster, found.cell)), shape=(size, cells)))
@@ -160,5 +162,5 @@ def _combine(variances: list[FloatArray], counts: list[NDArray[np.int64]]) -> tu
     variance = np.maximum(by_partner + by_template - by_both, by_both)
     variance = np.where(np.maximum(counts[0], counts[1]) > 1, variance, np.nan)
     weight = by_partner**2 / np.maximum(counts[0] - 1, 1) + by_template**2 / np.maximum(counts[1] - 1, 1)
-    some = np.maximum(np.maximum(counts[0], counts[1]) - 1, 1)
-    return variance, np.where(weight > 0, (by_partner + by_template) ** 2 / weight, some)
+    most = np.maximum(np.maximum(counts[0], counts[1]) - 1, 1).astype(np.float64)
+    return variance, np.divide((by_partner + by_template) ** 2, weight, out=most, where=weight > 0)

@@ -32,8 +32,8 @@ def rank_subjects(gammas: Mapping[str, Mapping[str, float]]) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``subject``, ``mean`` and ``sd`` of its ranks (``sd`` with n - 1; null for a single model), and a column of ranks
-        for each model; from the most negatively stereotyped (rank 1, the largest γ) down. Ties share their mean rank.
+        ``subject``, ``mean`` and ``sd`` of its ranks (``sd`` with n - 1; null for one model), and a column of ranks for
+        each model; from the most negatively stereotyped (rank 1, the largest γ) down. Ties share their mean rank.
 
     Raises
     ------
@@ -153,9 +153,9 @@ def bias_shift(base: ScoredRows, tuned: Mapping[str, ScoredRows]) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``model``, ``n`` (shared rows), ``mu_base``, ``mu``, ``mu_shift``, ``eta_base``, ``eta``, ``eta_shift`` (above 0:
-        more bias after fine-tuning) and ``rank_correlation`` (Spearman's, of γ(x), from -1 to 1; 1: the same order of
-        subjects; null where it is not defined).
+        ``model``, ``n`` (shared rows), ``mu_base``, ``mu``, ``mu_shift``, ``eta_base``, ``eta``, ``eta_shift`` (above
+        0: more bias after fine-tuning) and ``rank_correlation`` (Spearman's, of γ(x), from -1 to 1; 1: the same order
+        of subjects; null where it is not defined).
 
     Raises
     ------

@@ -60,8 +60,8 @@ def mean_interval(rows: ScoredRows, per_row: FloatArray, *, low: float = 0.0, hi
     moves = (per_row - value) / (2 * len(rows))
     error, freedom, skewness = total_error(rows, moves, moves)
     t = float(_quantile(np.array(freedom)))
-    ends = (value - error * _unskewed(side * t, skewness) for side in (1, -1))
-    return Estimate(value, len(rows), *_ends(*ends, low, high))
+    lower, upper = (value - error * _unskewed(side * t, skewness) for side in (1, -1))
+    return Estimate(value, len(rows), *_ends(lower, upper, low, high))
 
 
 def table_intervals(rows: ScoredRows, seen: Views, *, of: str = "gamma") -> TableIntervals:

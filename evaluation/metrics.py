@@ -90,7 +90,7 @@ def attribute_errors(rows: ScoredRows) -> FloatArray:
 
 def average_scores(rows: ScoredRows) -> FloatArray:
     """Give the mean of the eight scores of each row, shape (N,), in [0, 1]; the model's avg S is the mean."""
-    return rows.scores.mean(axis=1)
+    return np.asarray(rows.scores.mean(axis=1))
 
 
 def subject_biases(rows: ScoredRows) -> FloatArray:
@@ -191,7 +191,7 @@ def views(rows: ScoredRows, *, axis: Axis = "subject", by: By | None = "attribut
         return seen
     if not inside.any():
         raise EvaluationError(f"no row has a {axis if by is None else f'{axis} and {by}'} to group by")
-    return Views(whose, names, *(values[inside] for values in seen[2:]))  # type: ignore[arg-type]
+    return Views(whose, names, *(values[inside] for values in seen[2:]))
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,12 @@ class BiasTable:
         over the attributes; elsewhere each row counts the same, as in the released analysis.
         """
         n = self.n.sum(axis=1, keepdims=True)
-        means = []
-        for values in (self.gamma, self.eta):
+
+        def mean(values: FloatArray) -> FloatArray:
             total = np.where(self.n > 0, self.n * values, 0.0).sum(axis=1, keepdims=True)
-            means.append(np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0))
-        return BiasTable(self.rows, ("all",), *means, n)
+            return np.asarray(np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0))
+
+        return BiasTable(self.rows, ("all",), mean(self.gamma), mean(self.eta), n)
 
 
 def bias_table(rows: ScoredRows, *, axis: Axis = "subject", by: By | None = "attribute") -> BiasTable:

@@ -69,7 +69,7 @@ def _normal(seen: Views, n: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.b
 
 
 def _as_far(sums: NDArray[np.float32], observed: FloatArray, slack: FloatArray) -> NDArray[np.int64]:
-    return np.count_nonzero(np.abs(sums) >= (np.abs(observed) - slack).astype(np.float32), axis=0)
+    return np.asarray(np.count_nonzero(np.abs(sums) >= (np.abs(observed) - slack).astype(np.float32), axis=0))
 
 
 def _scaled(values: FloatArray) -> tuple[NDArray[np.float32], FloatArray, FloatArray]:
