@@ -86,6 +86,21 @@ def front_matter(facts: Mapping[str, Any], infos: Sequence[Mapping[str, Any]]) -
     return f"---\n{yaml.safe_dump(present, sort_keys=False, allow_unicode=True, width=110)}---\n"
 
 
+def benchmark(facts: Mapping[str, Any]) -> str:
+    """Give the text of ``eval.yaml``, by which the Hub knows a dataset as a benchmark: one task a config."""
+    fields = {
+        "name": facts["title"],
+        "description": "Measures stereotyping associations. Value: bias intensity mu, from 0 to 1, lower is better.",
+        "evaluation_framework": "probesieve",
+        "tasks": [
+            {"id": config, "config": config, "split": split}
+            for config, splits in facts["configs"].items()
+            for split in splits
+        ],
+    }
+    return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110)
+
+
 def dataset_info(config: str, schema: pa.Schema, splits: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Give the ``dataset_info`` entry of a config, in the words that datasets 3 and 5 both read.
 

@@ -1,8 +1,8 @@
-"""A probe-set row as a person would read it, on a terminal."""
+"""What a person reads on a terminal: tables, and a probe-set row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builders.probes import asked_column
@@ -31,6 +31,16 @@ def example_text(row: Mapping[str, Any]) -> str:
         "cancel out over the four.",
     ]
     return "\n".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Give the rows of a table as lines with aligned columns, those of `right` to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in cells).rstrip())
+    return lines
 
 
 def _subject(row: Mapping[str, Any], number: int) -> str:

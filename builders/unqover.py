@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.cards import dataset_info, front_matter, probe_card
+from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
 from builders.folder import Manifest, check_version, is_current, new_folder, verify_folder, write_manifest
 from builders.parquet import write_split
@@ -80,6 +80,7 @@ def build_unqover(
         example = example_row(lists, config=facts["default_config"])
         card = probe_card(lists, facts, example, PICTURE if panels else None)
         (partial / "README.md").write_text(front_matter(facts, infos) + "\n" + card, encoding="utf-8")
+        (partial / "eval.yaml").write_text(benchmark(facts), encoding="utf-8")
         manifest = write_manifest(partial, facts)
     return Built(target, manifest, fresh=True)
 

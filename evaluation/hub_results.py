@@ -38,7 +38,8 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
         dataset, settings, mu = result["dataset"], result["settings"], result["metrics"]["mu"]
         if "/" not in dataset["source"] or Path(dataset["source"]).is_dir():
             raise EvaluationError(
-                f"--eval-results needs sets on the Hub, and {dataset['source']} is a folder; push it and pass its ORG/NAME"
+                f"--eval-results needs sets on the Hub, and {dataset['source']} is a folder: "
+                "push it and pass its ORG/NAME"
             )
         drawn = f"{result['rows']:,} rows drawn" if settings["sample"] else "all rows"
         ends = "" if mu["low"] is None else f", 95 % interval {mu['low']:.4f} to {mu['high']:.4f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from builders.reading import aligned
 from evaluation.metrics import METRICS
 
 TOP = 5
@@ -40,17 +41,6 @@ def result_text(result: Mapping[str, Any]) -> str:
         "Measures stereotyping associations on this set's names, templates and statements; certifies nothing.",
     ]
     return "\n".join(lines)
-
-
-def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Give the rows of a table as lines with aligned columns, those of `right` to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +49,7 @@ def build_unqover(
     Example: probesieve build unqover religion --config qa --out build
     """
     from builders.progress import switch_off
+    from builders.reading import aligned
     from builders.unqover import build_unqover
 
     if not progress:
@@ -65,7 +66,7 @@ def build_unqover(
             size = sum(folder.manifest["files"][file]["bytes"] for file in splits["test"]["files"])
             state = "built" if folder.fresh else "up to date"
             rows.append((str(folder.folder), part, f"{splits['test']['rows']:,}", f"{size / 1e6:.2f} MB", state))
-    _print_table(("folder", "config", "rows", "size", ""), rows, right=(2, 3))
+    print("\n".join(aligned([("folder", "config", "rows", "size", ""), *rows], right=(2, 3))))
     default = built[0].manifest["default_config"]
     print("\nTo load one:\n\n    from datasets import load_dataset")
     print(f'    load_dataset({json.dumps(str(built[0].folder))}, "{default}", split="test")')
@@ -77,12 +78,14 @@ def list_sets() -> None:
 
     Example: probesieve list
     """
+    from builders.reading import aligned
+
     rows = []
     for name in list_classes():
         lists = load_lists(name)
         sizes = (f"{lists.rows(config):,}" for config in ("qa", "mlm"))
         rows.append((f"unqover-{name}", lists.version, *sizes, lists.title))
-    _print_table(("set", "version", "qa rows", "mlm rows", "what"), rows, right=(2, 3))
+    print("\n".join(aligned([("set", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
 
 
 @app.command("show")
@@ -255,10 +258,3 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = "interrupted", 130
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
-    for line in (header, *rows):
-        cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-        print("  ".join(cells).rstrip())

@@ -50,7 +50,7 @@ def test_equal_inputs_give_equal_bytes(tmp_path: Path) -> None:
         )
     first, second = (digests(tmp_path / seed) for seed in ("1", "2"))
     assert first == second
-    assert len(first) == 5  # two configs, card, picture, manifest
+    assert len(first) == 6  # two configs, card, picture, eval.yaml, manifest
 
 
 def test_counts_add_up_in_manifest_card_and_files(tmp_path: Path) -> None:
@@ -98,6 +98,12 @@ def test_the_cards_worked_row_is_a_row_of_the_set(tmp_path: Path) -> None:
     assert example_row(lists, 0)["id"] == pq.read_table(folder / "qa")["id"][0].as_py()
     with pytest.raises(BuildError, match=r"--row must be from 0 to 38499, not 38500"):
         example_row(lists, 38_500)
+
+
+def test_every_config_is_a_task_of_the_benchmark(tmp_path: Path, tiny_lists: ProbeLists) -> None:
+    folder = build_unqover(tiny_lists, tmp_path).folder
+    tasks = yaml.safe_load((folder / "eval.yaml").read_text(encoding="utf-8"))["tasks"]
+    assert tasks == [{"id": name, "config": name, "split": "test"} for name in ("qa", "mlm")]
 
 
 def test_a_picture_is_drawn_where_there_is_something_to_see(tmp_path: Path) -> None:

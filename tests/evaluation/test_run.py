@@ -1,0 +1,177 @@
+"""Runs: stored whole, continued after a stop, refused when a setting changed, the same on every engine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from builders.errors import BuildError
+from builders.unqover import build_unqover
+from evaluation import run, store
+from evaluation.errors import EvaluationError
+from evaluation.models import ModelRef, resolve_model
+from evaluation.probe_sets import ProbeSet, open_probe_set
+from evaluation.run import Engine, Options, aggregates_of, evaluate
+from evaluation.scores import SCORE_COLUMNS
+from tests.evaluation.conftest import LISTS, MakeModel
+from unqover_data import read_toml
+
+CPU = Engine(device="cpu", batch_size=8)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The set of sixteen rows as a built folder."""
+    path = tmp_path_factory.mktemp("few") / "few.toml"
+    path.write_text(LISTS, encoding="utf-8")
+    return build_unqover(read_toml(path), path.parent).folder
+
+
+@pytest.fixture
+def probes(folder: Path) -> ProbeSet:
+    return open_probe_set(str(folder), config="qa")
+
+
+@pytest.fixture
+def model(make_model: MakeModel) -> ModelRef:
+    return resolve_model(str(make_model("BertForQuestionAnswering", "BertConfig")))
+
+
+def test_a_result_holds_what_it_says_and_lies_where_it_should(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path
+) -> None:
+    done = evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    place = Path(model.path).name
+    assert done.path == tmp_path / place / model.sha / "unqover-few@1.0.0" / "qa.exact.json"
+    assert json.loads(done.path.read_text(encoding="utf-8")) == json.loads(json.dumps(done.result))
+    scores = pq.read_table(done.path.with_suffix(".parquet"))
+    assert scores.column_names == ["id", *SCORE_COLUMNS]
+    assert scores["id"].to_pylist() == probes.rows["id"].to_pylist()
+    assert {str(scores.schema.field(name).type) for name in SCORE_COLUMNS} == {"float"}
+    assert done.result["dataset"] == {
+        "name": "unqover-few",
+        "version": "1.0.0",
+        "source": probes.source,
+        "revision": probes.revision,
+        "config": "qa",
+        "rows": 16,
+    }
+    assert (done.result["rows"], done.result["metrics"]["delta"]["n"]) == (16, 16)
+    assert sorted(path.name for path in done.path.parent.iterdir()) == ["qa.exact.json", "qa.exact.parquet"]
+
+
+def test_every_number_comes_back_from_the_stored_scores_alone(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path
+) -> None:
+    done = evaluate(model, probes, Options(seed=3), engine=CPU, out=tmp_path)
+    again = aggregates_of(probes.rows, pq.read_table(done.path.with_suffix(".parquet")), seed=3)
+    stored = json.loads(done.path.read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(again)) == {key: stored[key] for key in ("metrics", "tables")}
+
+
+def test_a_result_that_is_there_is_not_made_again(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    monkeypatch.setattr(run, "_scorer", lambda *_: pytest.fail("the model was loaded"))
+    again = evaluate(model, probes, Options(), engine=replace(CPU, batch_size=3), out=tmp_path)
+    assert (first.fresh, again.fresh) == (True, False)
+    assert again.result["metrics"] == json.loads(json.dumps(first.result["metrics"]))
+
+
+def test_a_run_that_was_stopped_loses_one_shard_and_ends_as_if_it_had_not(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "ROWS_PER_SHARD", 5)
+    whole = evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "whole")
+    score_shard, scored = run._score_shard, []
+
+    def counting(place: Any, number: int, *rest: Any) -> None:
+        if len(scored) == 2:
+            raise KeyboardInterrupt
+        scored.append(number)
+        score_shard(place, number, *rest)
+
+    monkeypatch.setattr(run, "_score_shard", counting)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "cut")
+    assert not list((tmp_path / "cut").rglob("qa.exact.*"))
+    with pytest.raises(EvaluationError, match=r"was made with seed 0, not 1: use the same, another --out, or --overwr"):
+        evaluate(model, probes, Options(seed=1), engine=CPU, out=tmp_path / "cut")
+    monkeypatch.setattr(
+        run, "_score_shard", lambda place, number, *rest: (scored.append(number), score_shard(place, number, *rest))
+    )
+    cut = evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "cut")
+    assert sorted(scored) == [0, 1, 2, 3]
+    assert pq.read_table(cut.path.with_suffix(".parquet")).equals(pq.read_table(whole.path.with_suffix(".parquet")))
+    assert cut.result["metrics"] == whole.result["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"sample": "8"}, "sample None, not '8'"), ({"context_prefix": "News:"}, "context_prefix None, not 'News:'")],
+)
+def test_a_result_of_other_settings_is_refused_by_name(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path, change: dict[str, Any], name: str
+) -> None:
+    evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    with pytest.raises(EvaluationError, match=f"was made with {name}"):
+        evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path)
+    assert evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path, overwrite=True).fresh
+
+
+def test_two_processes_give_the_same_scores_as_one(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "one")
+    two = evaluate(model, probes, Options(), engine=replace(CPU, workers=2), out=tmp_path / "two")
+    assert two.fresh
+    tables = [pq.read_table(done.path.with_suffix(".parquet")) for done in (one, two)]
+    for name in SCORE_COLUMNS:
+        np.testing.assert_allclose(tables[0][name].to_numpy(), tables[1][name].to_numpy(), atol=1e-6)
+
+
+def test_an_engine_that_is_not_there_is_named(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
+    with pytest.raises(
+        EvaluationError, match=r"there is no backend 'lokky' \(known: loky, ray, dask\); did you mean 'loky'"
+    ):
+        evaluate(model, probes, Options(), engine=replace(CPU, backend="lokky"), out=tmp_path)
+
+
+def test_a_sample_is_drawn_from_what_can_be_scored(make_model: MakeModel, folder: Path, tmp_path: Path) -> None:
+    """Zebedee is in no vocabulary and Mary Lou is two words: one pair of four is left, 2 templates x 2 attributes."""
+    masked = resolve_model(str(make_model("BertForMaskedLM", "BertConfig")))
+    probes = open_probe_set(str(folder), config="mlm")
+    done = evaluate(masked, probes, Options(sample="2"), engine=CPU, out=tmp_path)
+    assert done.result["rows"] == 2
+    assert done.result["coverage"]["coverage"] == 0.25
+    assert all(
+        row_id.startswith("Ann|Bob|") for row_id in pq.read_table(done.path.with_suffix(".parquet"))["id"].to_pylist()
+    )
+
+
+def test_sets_that_cannot_be_scored_are_one_line(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match=r"unqover-few has no config 'qqa' \(it has qa, mlm\); did you mean 'qa'"):
+        open_probe_set(str(folder), config="qqa")
+    with pytest.raises(EvaluationError, match="is neither a built folder nor ORG/NAME"):
+        open_probe_set(str(tmp_path / "nowhere"), config="qa")
+    with pytest.raises(BuildError, match=r"has no manifest.json: it was never finished"):
+        open_probe_set(str(tmp_path), config="qa")
+    with pytest.raises(EvaluationError, match="is a folder and has no revision 'v1'"):
+        open_probe_set(str(folder), config="qa", revision="v1")
+
+
+def test_a_set_that_was_edited_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "few.toml").write_text(LISTS, encoding="utf-8")
+    folder = build_unqover(read_toml(tmp_path / "few.toml"), tmp_path).folder
+    file = folder / "qa" / "test-00000-of-00001.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.drop_columns(["span1_12"]), file)
+    with pytest.raises(EvaluationError, match=r"qa/test-00000-of-00001.parquet is missing or was edited"):
+        open_probe_set(str(folder), config="qa")
