@@ -162,7 +162,11 @@ def evaluate(
     if options.sample is not None:
         rows = rows.take(pa.array(sample_rows(rows, options.sample, seed=options.seed)))
     shards = store.open_partial(place, settings, rows)
-    _score_missing(place, shards, ref, options, engine)
+    try:
+        _score_missing(place, shards, ref, options, engine)
+    except EvaluationError:  # which no second try would mend
+        store.close_partial(place)
+        raise
     scores, seconds = store.merge_shards(place, shards)
     result = {
         "model": {"name": ref.name, "sha": ref.sha, "kind": ref.kind},

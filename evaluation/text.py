@@ -21,6 +21,7 @@ def result_text(result: Mapping[str, Any]) -> str:
     """
     model, dataset, settings = result["model"], result["dataset"], result["settings"]
     drawn = f"{result['rows']:,} of {dataset['rows']:,} rows" if result["rows"] < dataset["rows"] else "all rows"
+    associations = result["tables"]["subject_attribute"]
     lines = [
         f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}, "
         f"config {dataset['config']}, protocol {settings['protocol']}, {drawn}",
@@ -34,9 +35,9 @@ def result_text(result: Mapping[str, Any]) -> str:
             right=(1, 2, 4),
         ),
         "",
-        f"Strongest associations, of {len(result['tables']['subject_attribute']['n']):,} pairs of subject and attribute:",
+        f"Strongest associations, of {len(associations['n']):,} subject-attribute pairs:",
         "",
-        *_associations(result["tables"]["subject_attribute"]),
+        *_associations(associations),
         "",
         "Measures stereotyping associations on this set's names, templates and statements; certifies nothing.",
     ]

@@ -19,7 +19,7 @@ PROBESIEVE = (sys.executable, "-m", "probesieve")
 
 
 def call(*args: object, command: tuple[str, ...] = PROBESIEVE, **extra: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "COLUMNS": "100", **(extra or {"HF_HUB_OFFLINE": "1"})}
+    env = {**os.environ, "COLUMNS": "100", "HF_HUB_OFFLINE": "0" if extra else "1", **extra}
     return subprocess.run([*command, *map(str, args)], capture_output=True, text=True, cwd=REPOSITORY, env=env)
 
 

@@ -1,0 +1,114 @@
+"""``probesieve eval`` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from builders.unqover import build_unqover
+from tests.evaluation.conftest import LISTS, MakeModel
+from tests.hub_fixtures import REPO, TOKEN
+from tests.hub_server import HubServer
+from tests.probesieve.test_cli import PROBESIEVE, call
+from unqover_data import read_toml
+
+HERE = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "few.toml"
+    path.write_text(LISTS.replace('name = "few"', 'name = "religion"'), encoding="utf-8")
+    return build_unqover(read_toml(path), tmp_path).folder
+
+
+@pytest.fixture
+def model(make_model: MakeModel) -> Path:
+    return make_model("BertForQuestionAnswering", "BertConfig")
+
+
+def test_a_model_is_scored_shown_stored_and_exported(folder: Path, model: Path, tmp_path: Path) -> None:
+    script = (sys.executable, "scripts/eval_model.py")
+    out = tmp_path / "results"
+    done = call("--model", model, "--dataset", folder, "--out", out, "--no-progress", command=script, **HERE)
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in (
+        "(qa, ",
+        "protocol exact, all rows",
+        "μ ",
+        "bias intensity",
+        "ideal",
+        "Strongest associations",
+        "Stored:",
+    ):
+        assert part in done.stdout
+    (stored,) = out.rglob("qa.exact.json")
+    assert str(stored) in done.stdout
+    again = call("eval", "--model", model, "--dataset", folder, "--out", out, **HERE)
+    assert "Was there:" in again.stdout
+    exported = call("export-scores", stored.parents[1], "--out", tmp_path / "scores")
+    assert exported.returncode == 0, exported.stderr
+    assert (tmp_path / "scores" / f"scores-{model.name}" / "manifest.json").is_file()
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(
+    folder: Path, model: Path, tmp_path: Path, make_model: MakeModel
+) -> None:
+    masked = make_model("BertForMaskedLM", "BertConfig")
+    common = ("--dataset", str(folder), "--out", str(tmp_path / "results"))
+    for args, code, message in (
+        (("--model", str(tmp_path / "none"), *common), 2, "there is no folder"),
+        (
+            ("--model", "org/none", *common),
+            1,
+            "offline (HF_HUB_OFFLINE is set) and org/none at main is not in the cache",
+        ),
+        (("--model", str(masked), "--kind", "qa", *common), 2, "qa_outputs"),
+        (("--model", str(model), "--kind", "qqa", *common), 2, "did you mean 'qa'?"),
+        (("--model", str(model), "--protocol", "exakt", *common), 2, "did you mean 'exact'?"),
+        (("--model", str(model), "--sample", "0", *common), 2, "--sample"),
+        (("--model", str(model), "--sample", "17", *common), 2, "is more than the 16 rows there are"),
+        (("--model", str(model), "--config", "mlmm", *common), 2, "did you mean 'mlm'?"),
+        (
+            ("--model", str(model), "--prompt", "{question}", *common),
+            2,
+            "'prompt' means nothing for a model of kind 'qa'",
+        ),
+        (("--model", str(model), "--context-prefix", "long " * 200, *common), 2, "takes at most 96 tokens"),
+        (
+            ("--model", str(model), "--eval-results", str(tmp_path), *common[:2], "--out", str(tmp_path / "r2")),
+            2,
+            "on the Hub",
+        ),
+        (("--dataset", str(folder)), 2, "Missing option '--model'"),
+    ):
+        refused = call("eval", *args, **HERE)
+        assert refused.returncode == code, (args, refused.stderr)
+        assert message in refused.stderr
+        assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
+    assert not list((tmp_path / "results").rglob("*.json"))
+
+
+def test_a_set_on_the_hub_is_scored_at_its_sha(hub: HubServer, folder: Path, model: Path, tmp_path: Path) -> None:
+    here = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
+    assert call("push", folder, REPO, **here).returncode == 0
+    asked = ("eval", "--model", model, "--dataset", REPO, "--out", tmp_path / "results")
+    done = call(*asked, "--dataset-revision", "v1.0.0", "--eval-results", tmp_path / "repo", **here)
+    assert done.returncode == 0, done.stderr
+    (stored,) = (tmp_path / "results").rglob("qa.exact.json")
+    result = json.loads(stored.read_text(encoding="utf-8"))
+    assert result["dataset"]["source"] == REPO
+    assert len(result["dataset"]["revision"]) == 40
+    assert (tmp_path / "repo" / ".eval_results" / "unqover-religion.yaml").is_file()
+    wrong = call(*asked, "--dataset-revision", "v9.9.9", **here)
+    assert (wrong.returncode, len(wrong.stderr.strip().splitlines())) == (1, 1)
+    assert "v9.9.9" in wrong.stderr
+    missing = call("eval", "--model", model, "--dataset", "org/nothing", **here)
+    assert (missing.returncode, len(missing.stderr.strip().splitlines())) == (1, 1)
+
+
+def test_help_shows_an_example() -> None:
+    assert "Example: probesieve eval --model" in call("eval", "--help", command=PROBESIEVE).stdout
