@@ -2,7 +2,7 @@
 
 A bare pass takes token ids that are there already, in unpadded batches of equal length, and throws its output away:
 the least that any evaluation of the same inputs can take. Both run in turns, and the medians are compared. Example:
-``python scripts/bench_eval.py --rows 300``
+``python scripts/bench_eval.py --kind qa --size base --rows 100``
 """
 
 import statistics
@@ -37,6 +37,7 @@ KINDS: dict[str, tuple[str, str]] = {
 
 def bench(
     rows: Annotated[int, typer.Option(help="Probe rows of religion to score.")] = 300,
+    kind: Annotated[str, typer.Option(help="qa, mlm, causal, or all.")] = "all",
     size: Annotated[str, typer.Option(help="tiny, small, base, or all.")] = "all",
     repeat: Annotated[int, typer.Option(help="Runs of each; the median is reported.")] = 3,
     batch_size: Annotated[int, typer.Option(help="Inputs at once.")] = 64,
@@ -46,25 +47,30 @@ def bench(
     import torch
 
     torch.set_num_threads(threads)
-    bench_scorers(rows, list(SIZES) if size == "all" else [size], repeat, batch_size)
+    kinds, sizes = (list(known) if one == "all" else [one] for one, known in ((kind, KINDS), (size, SIZES)))
+    bench_scorers(rows, kinds, sizes, repeat, batch_size)
 
 
-def bench_scorers(rows: int, sizes: list[str], repeat: int, batch_size: int) -> None:
+def bench_scorers(rows: int, kinds: list[str], sizes: list[str], repeat: int, batch_size: int) -> None:
     """Print rows a second of every kind and size, beside bare forward passes."""
     print("| kind | size | inputs | tokens an input | scored rows/s | bare pass rows/s | ratio |")
     print("|---|---|---|---|---|---|---|")
-    for kind in KINDS:
+    for kind in kinds:
         table = probe_rows("mlm" if kind == "mlm" else "qa", rows)
         for size in sizes:
             with tempfile.TemporaryDirectory() as folder:
                 make_model(Path(folder), kind, size)
-                scorer: Any = make_scorer(resolve_model(folder), batch_size=batch_size)
-                inputs = bare_inputs(scorer, kind, table, batch_size)
-                scored, bare = in_turns(lambda: scorer.score(table), lambda: bare_pass(scorer, inputs), repeat)
-            count = sum(len(one["input_ids"]) for one in inputs)
-            tokens = sum(one["input_ids"].numel() for one in inputs) / count
-            speeds = f"{table.num_rows / scored:,.1f} | {table.num_rows / bare:,.1f} | {bare / scored:.2f}"
-            print(f"| {kind} | {size} | {count:,} | {tokens:.1f} | {speeds} |", flush=True)
+                bench_scorer(kind, size, make_scorer(resolve_model(folder), batch_size=batch_size), table, repeat)
+
+
+def bench_scorer(kind: str, size: str, scorer: Any, table: pa.Table, repeat: int) -> None:
+    """Print the line of one model."""
+    inputs = bare_inputs(scorer, kind, table)
+    scored, bare = in_turns(lambda: scorer.score(table), lambda: bare_pass(scorer, inputs), repeat)
+    count = sum(len(one["input_ids"]) for one in inputs)
+    tokens = sum(one["input_ids"].numel() for one in inputs) / count
+    speeds = f"{table.num_rows / scored:,.1f} | {table.num_rows / bare:,.1f} | {bare / scored:.2f}"
+    print(f"| {kind} | {size} | {count:,} | {tokens:.1f} | {speeds} |", flush=True)
 
 
 def probe_rows(config: str, rows: int) -> pa.Table:
@@ -78,7 +84,7 @@ def make_model(folder: Path, kind: str, size: str) -> None:
     import transformers
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-    table = pa.concat_tables(probe_rows(config, 2_000) for config in ("qa",))
+    table = probe_rows("qa", 2_000)
     texts = [text for name in ("context_12", "question", "question_negated") for text in table[name].to_pylist()]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -96,7 +102,7 @@ def make_model(folder: Path, kind: str, size: str) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def bare_inputs(scorer: Any, kind: str, table: pa.Table, batch_size: int) -> list[dict[str, Any]]:
+def bare_inputs(scorer: Any, kind: str, table: pa.Table) -> list[dict[str, Any]]:
     """Give the batches that the model is to be run on: every distinct input, with its subject for a causal LM."""
     import torch
 
@@ -104,15 +110,15 @@ def bare_inputs(scorer: Any, kind: str, table: pa.Table, batch_size: int) -> lis
     work = make_work(table, asked, by=by)
     if kind == "causal":
         encoded = scorer._prompts.encode(work)
-        sample = scorer._prompts.text(work.contexts[0], work.asked[0])
-        answers = [scorer._prompts.answer(sample, text) for text, _ in work.texts]
+        prompt = scorer._prompts.text(work.contexts[0], work.asked[0])
+        answers = [scorer._prompts.answer(prompt, text) for text, _ in work.texts]
         ids = [encoded.ids(index) + answers[subject] for index, subject in work.readings.tolist()]
     else:
         encoded = scorer._encode(work)
         ids = [encoded.ids(index) for index in range(len(work.inputs))]
     lengths = torch.tensor([len(one) for one in ids]).numpy()
     given = []
-    for batch in equal_length_batches(lengths, batch_size):
+    for batch in equal_length_batches(lengths, scorer._settings.batch_size):
         tokens = torch.tensor([ids[i] for i in batch])
         given.append({"input_ids": tokens, "attention_mask": torch.ones_like(tokens)})
     return given
