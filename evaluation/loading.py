@@ -169,6 +169,8 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
     except broken as error:
         raise EvaluationError(f"{ref.name} has damaged weights ({_first_line(error)}): download it again") from None
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, OSError) and not ref.local:  # gated, offline, or without the file that is needed
+            raise HubError(f"files of {ref.name} at {ref.sha[:12]} cannot be had: {_first_line(error)}") from None
         raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {_first_line(error)}") from None
 
 
