@@ -74,15 +74,21 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
     """
     import torch
     import transformers
+    from packaging.version import Version
 
     chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
     check_choice("dtype", dtype, DTYPES)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     name, head = _CLASSES[chosen]
+    typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
     pinned = {"revision": ref.revision, "trust_remote_code": False}
     with _quiet(), _told(ref, head):
         model, info = getattr(transformers, name).from_pretrained(
-            ref.path, dtype=getattr(torch, dtype), output_loading_info=True, ignore_mismatched_sizes=True, **pinned
+            ref.path,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **{typed: getattr(torch, dtype)},
+            **pinned,
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(ref.path, **pinned)
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
@@ -163,6 +169,8 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
     except broken as error:
         raise EvaluationError(f"{ref.name} has damaged weights ({_first_line(error)}): download it again") from None
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, OSError) and not ref.local:  # gated, offline, or without the file that is needed
+            raise HubError(f"files of {ref.name} at {ref.sha[:12]} cannot be had: {_first_line(error)}") from None
         raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {_first_line(error)}") from None
 
 

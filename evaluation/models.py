@@ -183,7 +183,7 @@ def _hub_sha(name: str, revision: str | None) -> str:
     """Resolve a revision on the Hub; when offline, the one that the local cache holds."""
     from huggingface_hub import HfApi, constants, try_to_load_from_cache
 
-    if constants.is_offline_mode():
+    if constants.HF_HUB_OFFLINE:
         cached = try_to_load_from_cache(name, "config.json", revision=revision or "main")
         if isinstance(cached, str):
             return Path(cached).parent.name

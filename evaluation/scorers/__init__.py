@@ -7,9 +7,9 @@ from typing import Any
 from evaluation.errors import EvaluationError
 from evaluation.loading import load_model
 from evaluation.models import Kind, ModelRef, check_choice
-from evaluation.scorers.base import PREFIXES, Scorer, Settings, full_prefix
+from evaluation.scorers.base import HALF_TOLERANCE, PREFIXES, Scorer, Settings, full_prefix
 
-__all__ = ["PREFIXES", "PROTOCOLS", "Scorer", "Settings", "make_scorer"]
+__all__ = ["HALF_TOLERANCE", "PREFIXES", "PROTOCOLS", "Scorer", "Settings", "make_scorer"]
 
 PROTOCOLS = ("exact", "paper")
 
@@ -37,11 +37,12 @@ def make_scorer(
     protocol : str
         ``exact``, or ``paper`` for question-answering models and masked LMs.
     batch_size : int
-        Inputs at once; scores do not depend on it.
+        Inputs at once.
     device : str, optional
         ``cuda`` where there is one, else ``cpu``.
     dtype : str
-        ``float32``, ``float16`` or ``bfloat16``; the softmax is in float32.
+        ``float32``, ``float16`` or ``bfloat16``; the softmax is in float32. Scores do not depend on the batch to 1e-5
+        in float32, and to `HALF_TOLERANCE` in the others, which is also how far they are from float32.
     context_prefix : str, optional
         ``newsqa``, or a text to put before every context.
     prompt : str, optional

@@ -24,6 +24,11 @@ conversion to SQuAD's format writes ``[aug] yes no`` and ``[text]`` before every
 with ``(CNN) --``. Models trained on that NewsQA saw it on most contexts."""
 
 
+HALF_TOLERANCE = {"float16": 0.01, "bfloat16": 0.05}
+"""How far scores of a model in half precision may be from those in float32, in either direction; the same goes for
+two batch sizes. Kept by tests on models of random weights; the softmax is in float32 always."""
+
+
 def full_prefix(given: str | None, protocol: str) -> str:
     """Give the text that is put before every context.
 

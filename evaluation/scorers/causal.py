@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 _log = logging.getLogger(__name__)
-_TRIAL = "The man met the woman at the station.\nQuestion: Who was late?\nAnswer:"
+_TRIAL = ("The man met the woman at the station.", "Who was late?")
 
 
 class CausalScorer:
@@ -75,8 +75,7 @@ class CausalScorer:
         if not table.num_rows:
             return np.empty((0, 8))
         encoded = self._prompts.encode(work)
-        sample = self._prompts.text(work.contexts[0], work.asked[0])
-        answers = [self._prompts.answer(sample, text) for text, _ in work.texts]
+        answers = [self._prompts.answer(self._prompts.text(*_TRIAL), text) for text, _ in work.texts]
         longest = int(encoded.lengths.argmax())
         most = max(len(answer) for answer in answers)
         check_lengths(self._loaded, encoded.lengths + most, work.contexts[work.inputs[longest, 0]])
@@ -164,7 +163,7 @@ class CausalScorer:
         """Compare shared with whole computing on two prompts, and see that no token attends to later ones."""
         import torch
 
-        one = self._prompts.ids(_TRIAL)
+        one = self._prompts.ids(self._prompts.text(*_TRIAL))
         other = one[:1] + one[:0:-1]
         tolerance = 2e-3 if self._loaded.dtype == "float32" else 0.5  # of log-probabilities
         cut, order = len(one) // 2, np.array([1, 0, 1])

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from builders.errors import HubError
 from evaluation.errors import EvaluationError
 from evaluation.loading import load_model
-from evaluation.models import resolve_model
+from evaluation.models import ModelRef, resolve_model
 
 GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 96}
 MODELS: dict[str, tuple[Any, ...]] = {
@@ -105,6 +106,23 @@ def test_what_cannot_be_loaded_is_one_clear_line(make_model: Any, tmp_path: Path
     ref = resolve_model(str(folder_of(make_model, "bert qa")), kind="seq2seq")
     with pytest.raises(EvaluationError, match="cannot be loaded as an encoder-decoder model"):
         load_model(ref)
+
+
+def test_the_hub_is_asked_for_the_sha_and_never_for_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    asked: list[dict[str, Any]] = []
+
+    def from_pretrained(path: str, **options: Any) -> None:
+        asked.append({"path": path, **options})
+        raise OSError("You are trying to access a gated repo.\nMake sure to have access to it")
+
+    monkeypatch.setattr(transformers.AutoModelForQuestionAnswering, "from_pretrained", from_pretrained)
+    with pytest.raises(HubError, match=r"files of org/model at abcabcabcabc cannot be had: You are trying to access a"):
+        load_model(ModelRef("org/model", "org/model", "abc" * 13 + "a", "qa", local=False))
+    assert asked[0]["path"] == "org/model"
+    assert asked[0]["revision"] == "abc" * 13 + "a"
+    assert asked[0]["trust_remote_code"] is False
 
 
 def test_code_in_a_repository_is_never_run(make_model: Any, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
         asked.append((name, file, revision))
         return str(tmp_path / "hub" / file)
 
-    monkeypatch.setattr(huggingface_hub.constants, "is_offline_mode", lambda: False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", model_info)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     return asked
@@ -149,7 +149,7 @@ def test_what_the_hub_refuses_is_one_clear_line(
 
 
 def test_offline_only_the_cache_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "is_offline_mode", lambda: True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match=r"offline .* org/model at main is not in the cache: go online once, or pass"):
         resolve_model("org/model")
     snapshot = tmp_path / SHA

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from evaluation.models import resolve_model
-from evaluation.scorers import make_scorer
+from evaluation.scorers import HALF_TOLERANCE, make_scorer
 
 GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 96}
 T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2, "initializer_factor": 1.5}
@@ -59,11 +59,7 @@ def test_scores_do_not_depend_on_the_batch(make_model: Any, few: dict[str, pa.Ta
     np.testing.assert_allclose(one_by_one, whole[::3], atol=1e-5, rtol=0)
 
 
-# What README promises of half precision: scores within these of float32.
-TOLERANCE = {"float16": 0.01, "bfloat16": 0.05}
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("dtype", HALF_TOLERANCE)
 @pytest.mark.parametrize("name", ["bert qa", "bert mlm", "llama", "t5"])
 def test_half_precision_stays_close(make_model: Any, few: dict[str, pa.Table], name: str, dtype: str) -> None:
     ref = resolve_model(str(folder_of(make_model, name)))
@@ -74,8 +70,10 @@ def test_half_precision_stays_close(make_model: Any, few: dict[str, pa.Table], n
     scores = half.score(table)
     assert half.facts["dtype"] == dtype
     assert scores.dtype == np.float64
-    np.testing.assert_allclose(scores, full.score(table), atol=TOLERANCE[dtype], rtol=0)
-    np.testing.assert_allclose(make_scorer(ref, dtype=dtype, batch_size=7).score(table), scores, atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(scores, full.score(table), atol=HALF_TOLERANCE[dtype], rtol=0)
+    np.testing.assert_allclose(
+        make_scorer(ref, dtype=dtype, batch_size=7).score(table), scores, atol=HALF_TOLERANCE[dtype]
+    )
 
 
 def test_no_rows_give_no_scores(make_model: Any, few: dict[str, pa.Table]) -> None:

