@@ -2,8 +2,8 @@
 
 A mean over rows that share partners and templates varies by more than independent rows would. Resampling partners, and
 templates, with mean-one multipliers (the multiplier bootstrap) has a variance in closed form: the squared sums of the
-deviations that each partner, or each template, brings. The two are added and what both counted (single cells of
-partner and template) is taken off once, as for two-way clusters (Cameron, Gelbach and Miller 2011).
+deviations that each partner, or each template, brings. The two are added and what both counted, the noise of single
+rows, is taken off once, as for two-way clusters (Cameron, Gelbach and Miller 2011).
 """
 
 from __future__ import annotations
@@ -127,40 +127,35 @@ def total_error(rows: ScoredRows, first: FloatArray, second: FloatArray) -> tupl
         variances.append(np.array([(sums**2).sum() * g / max(g - 1, 1) if g > 1 else 0.0]))
         counts.append(np.array([g]))
         cubes.append((sums**3).sum())
-    # What a pair of subjects has to itself is in both views of it, but they lie with different partners.
-    variances[0] += _shared_by_both_views(one, two, template, first, second, subjects, templates)
+    # The two views of a pair have different partners; what they move together comes on top.
+    turned = one > two
+    low, high = np.where(turned, second, first), np.where(turned, first, second)
+    keys, pair = np.unique(np.minimum(one, two) * subjects + np.maximum(one, two), return_inverse=True)
+    for place, key, size in ((0, pair, len(keys)), (2, pair * templates + template, len(keys) * templates)):
+        variances[place] += 2 * (np.bincount(key, low, size) @ np.bincount(key, high, size))
+        variances[place] = np.maximum(variances[place], 0.0)
     variance, freedom = _combine(variances, counts)
     error = float(np.sqrt(variance[0]))
     skewness = float(cubes[0] + cubes[1]) / error**3 if error > 0 else 0.0
     return error, float(freedom[0]), skewness
 
 
-def _shared_by_both_views(
-    one: NDArray[np.int64],
-    two: NDArray[np.int64],
-    template: NDArray[np.int64],
-    first: FloatArray,
-    second: FloatArray,
-    subjects: int,
-    templates: int,
-) -> float:
-    """Twice the products of what the two views of a pair move, less those within a template, which are counted."""
-    turned = one > two
-    low, high = np.where(turned, second, first), np.where(turned, first, second)
-    pair = np.minimum(one, two) * subjects + np.maximum(one, two)
-    keys, pair = np.unique(pair, return_inverse=True)
-    total = 0.0
-    for sign, key, size in ((1, pair, len(keys)), (-1, pair * templates + template, len(keys) * templates)):
-        total += sign * 2 * float(np.bincount(key, low, size) @ np.bincount(key, high, size))
-    return total
-
-
 def _combine(variances: list[FloatArray], counts: list[NDArray[np.int64]]) -> tuple[FloatArray, FloatArray]:
-    """Variance of the mean, never below that of independent rows; and Satterthwaite's degrees of freedom."""
+    """Variance of the mean, and Satterthwaite's degrees of freedom.
+
+    With effects of P partners, T templates and single rows, V_P = p/P + e/PT, V_T = t/T + e/PT and, of all together,
+    V_PT = (p + t + e)/PT. The variance is p/P + t/T + e/PT = V_P + V_T - E, and solving for E = e/PT gives
+    E = (V_PT - V_P/T - V_T/P) / (1 - 1/T - 1/P) where every partner comes in every template. Where each comes in one
+    only, E is V_PT; in between, by how full the grid is. Never less than of independent rows, V_PT.
+    """
     by_partner, by_template, by_both = variances
-    by_partner = np.maximum(by_partner, 0.0)
-    variance = np.maximum(by_partner + by_template - by_both, by_both)
-    variance = np.where(np.maximum(counts[0], counts[1]) > 1, variance, np.nan)
-    weight = by_partner**2 / np.maximum(counts[0] - 1, 1) + by_template**2 / np.maximum(counts[1] - 1, 1)
-    most = np.maximum(np.maximum(counts[0], counts[1]) - 1, 1).astype(np.float64)
+    partners, templates, both = (np.maximum(count, 1) for count in counts)
+    full = both / (partners * templates)
+    rest = 1 - full * (1 / partners + 1 / templates)
+    single = by_both - full * (by_partner / templates + by_template / partners)
+    single = np.divide(single, rest, out=np.zeros_like(single), where=rest > 1e-9)
+    variance = np.maximum(by_partner + by_template - np.clip(single, 0.0, by_both), by_both)
+    variance = np.where(np.maximum(partners, templates) > 1, variance, np.nan)
+    weight = by_partner**2 / np.maximum(partners - 1, 1) + by_template**2 / np.maximum(templates - 1, 1)
+    most = np.maximum(np.maximum(partners, templates) - 1, 1).astype(np.float64)
     return variance, np.divide((by_partner + by_template) ** 2, weight, out=most, where=weight > 0)

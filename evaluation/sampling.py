@@ -37,7 +37,7 @@ def sample_size(sample: float | int | str, rows: int) -> int:
         raise EvaluationError(
             f"--sample must be a share such as 0.02 or a count such as 20000, not {sample!r}"
         ) from error
-    if not number > 0 or (number > 1 and number != int(number)):
+    if not 0 < number < float("inf") or (number > 1 and number != int(number)):
         raise EvaluationError(f"--sample must be a share below 1 or a whole number of rows, not {sample}")
     whole = number > 1 or isinstance(sample, int) or sample in ("1",)
     size = int(number) if whole else round(number * rows)
@@ -139,9 +139,9 @@ def _draw(
         x = int(np.argmin(used + 0.5 * noise[0]))
         partner = int(np.argmin(np.where(left[x] > 0, used + 0.5 * noise[1], np.inf)))
         rows = rows_of[min(x, partner), max(x, partner)]
-        often = used_template[x] + used_template[partner]
-        place = min(range(len(rows)), key=lambda i: (often[template[rows[i]]], noise[0, i % subjects]))
-        row = rows.pop(place)
+        often = used_template[x] + used_template[partner] + used_template.sum(axis=0) / (2 * size + 1)
+        places = often[template[rows]] + 1e-9 * rng.random(len(rows))
+        row = rows.pop(int(np.argmin(places)))
         drawn[row] = True
         for subject, other in ((x, partner), (partner, x)):
             used[subject] += 1
