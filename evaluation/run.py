@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -241,11 +242,9 @@ def _backend(engine: Engine) -> Mapping[str, Any]:
         return {"backend": "loky", "inner_max_num_threads": threads} if engine.workers > 1 else {}
     try:
         if engine.backend == "ray":
-            from ray.util.joblib import register_ray
-
-            register_ray()
+            importlib.import_module("ray.util.joblib").register_ray()
         else:
-            import distributed  # noqa: F401  (its import registers it)
+            importlib.import_module("distributed")  # registers itself
     except ImportError as error:
         hint = f"pip install 'probesieve[{engine.backend}]'"
         raise EvaluationError(f"backend {engine.backend} is not installed; run: {hint}") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders.unqover import build_unqover
+from probesieve.cli import main
 from tests.evaluation.conftest import LISTS, MakeModel
 from tests.hub_fixtures import REPO, TOKEN
 from tests.hub_server import HubServer
@@ -55,7 +56,12 @@ def test_a_model_is_scored_shown_stored_and_exported(folder: Path, model: Path, 
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(
-    folder: Path, model: Path, tmp_path: Path, make_model: MakeModel
+    folder: Path,
+    model: Path,
+    tmp_path: Path,
+    make_model: MakeModel,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     masked = make_model("BertForMaskedLM", "BertConfig")
     common = ("--dataset", str(folder), "--out", str(tmp_path / "results"))
@@ -85,10 +91,14 @@ def test_bad_input_is_one_line_and_leaves_nothing(
         ),
         (("--dataset", str(folder)), 2, "Missing option '--model'"),
     ):
-        refused = call("eval", *args, **HERE)
-        assert refused.returncode == code, (args, refused.stderr)
-        assert message in refused.stderr
-        assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
+        monkeypatch.setattr(sys, "argv", ["probesieve", "eval", *args, "--no-progress"])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr().err
+        assert ended.value.code == code, (args, said)
+        assert message in said
+        assert len(said.strip().splitlines()) == 1, said
     assert not list((tmp_path / "results").rglob("*.json"))
 
 
