@@ -20,7 +20,8 @@ LEVEL = 0.95
 DRAWS = 200
 
 _MOST_VALUES = 4_000_000  # of noise held at once
-_SMOOTHING = 0.1  # share of the noise that smooths which attribute is the largest; chosen by simulation
+# Share of the noise that smooths which attribute is the largest, and the step of |η| at 0; chosen by simulation.
+_SMOOTHING_MU, _SMOOTHING_ETA = 0.15, 0.03
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def intensity(rows: ScoredRows, *, seed: int, draws: int = DRAWS, seen: Views | 
         How often noise is added; μ* is the mean.
     """
     seen = views(rows) if seen is None else seen
-    return _corrected(rows, seen, seen.gamma, _largest, model_intensity, _SMOOTHING, seed=seed, draws=draws)
+    return _corrected(rows, seen, seen.gamma, _largest, model_intensity, _SMOOTHING_MU, seed=seed, draws=draws)
 
 
 def count(rows: ScoredRows, *, seed: int, draws: int = DRAWS, seen: Views | None = None) -> Estimate:
@@ -104,7 +105,7 @@ def count(rows: ScoredRows, *, seed: int, draws: int = DRAWS, seen: Views | None
     their signs agree by chance.
     """
     seen = views(rows) if seen is None else seen
-    return _corrected(rows, seen, seen.eta, _absolute, model_count, 0.03, seed=seed, draws=draws)
+    return _corrected(rows, seen, seen.eta, _absolute, model_count, _SMOOTHING_ETA, seed=seed, draws=draws)
 
 
 Summary = Callable[[FloatArray, NDArray[np.bool_]], tuple[FloatArray, FloatArray]]
