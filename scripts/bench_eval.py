@@ -1,7 +1,8 @@
 """What scoring costs beside the model itself: rows a second against bare forward passes on the same inputs.
 
 A bare pass takes token ids that are there already, in unpadded batches of equal length, and throws its output away:
-the least that any evaluation of the same inputs can take. Both run in turns, and the medians are compared. Example:
+the least that any evaluation of the same inputs can take. Both run in turns, and medians are compared: of wall-clock
+seconds, and of the process's own CPU seconds, which other work on the machine disturbs less. Example:
 ``python scripts/bench_eval.py --kind qa --size base --rows 100``
 """
 
@@ -41,7 +42,7 @@ def bench(
     size: Annotated[str, typer.Option(help="tiny, small, base, or all.")] = "all",
     repeat: Annotated[int, typer.Option(help="Runs of each; the median is reported.")] = 3,
     batch_size: Annotated[int, typer.Option(help="Inputs at once.")] = 64,
-    threads: Annotated[int, typer.Option(help="Threads of torch.")] = 2,
+    threads: Annotated[int, typer.Option(help="Threads of torch; with one, CPU seconds tell most.")] = 1,
 ) -> None:
     """Measure what scoring costs."""
     import torch
@@ -53,8 +54,8 @@ def bench(
 
 def bench_scorers(rows: int, kinds: list[str], sizes: list[str], repeat: int, batch_size: int) -> None:
     """Print rows a second of every kind and size, beside bare forward passes."""
-    print("| kind | size | inputs | tokens an input | scored rows/s | bare pass rows/s | ratio |")
-    print("|---|---|---|---|---|---|---|")
+    print("| kind | size | inputs | tokens an input | scored rows/s | bare pass rows/s | ratio | ratio of CPU time |")
+    print("|---|---|---|---|---|---|---|---|")
     for kind in kinds:
         table = probe_rows("mlm" if kind == "mlm" else "qa", rows)
         for size in sizes:
@@ -69,7 +70,8 @@ def bench_scorer(kind: str, size: str, scorer: Any, table: pa.Table, repeat: int
     scored, bare = in_turns(lambda: scorer.score(table), lambda: bare_pass(scorer, inputs), repeat)
     count = sum(len(one["input_ids"]) for one in inputs)
     tokens = sum(one["input_ids"].numel() for one in inputs) / count
-    speeds = f"{table.num_rows / scored:,.1f} | {table.num_rows / bare:,.1f} | {bare / scored:.2f}"
+    ratios = " | ".join(f"{b / s:.2f}" for b, s in zip(bare, scored, strict=True))
+    speeds = f"{table.num_rows / scored[0]:,.1f} | {table.num_rows / bare[0]:,.1f} | {ratios}"
     print(f"| {kind} | {size} | {count:,} | {tokens:.1f} | {speeds} |", flush=True)
 
 
@@ -133,16 +135,20 @@ def bare_pass(scorer: Any, inputs: list[dict[str, Any]]) -> None:
             scorer._loaded.model(**one)
 
 
-def in_turns(one: Callable[[], Any], other: Callable[[], Any], repeat: int) -> tuple[float, float]:
-    """Median seconds of two functions, run alternately so that a busy machine is busy for both."""
-    seconds: tuple[list[float], list[float]] = ([], [])
+Seconds = tuple[float, float]
+
+
+def in_turns(one: Callable[[], Any], other: Callable[[], Any], repeat: int) -> tuple[Seconds, Seconds]:
+    """Median wall-clock and CPU seconds of two functions, run alternately so that a busy machine is busy for both."""
+    taken: tuple[list[Seconds], list[Seconds]] = ([], [])
     one(), other()
     for _ in range(repeat):
-        for function, taken in zip((one, other), seconds, strict=True):
-            start = time.perf_counter()
+        for function, seconds in zip((one, other), taken, strict=True):
+            wall, cpu = time.perf_counter(), time.process_time()
             function()
-            taken.append(time.perf_counter() - start)
-    return statistics.median(seconds[0]), statistics.median(seconds[1])
+            seconds.append((time.perf_counter() - wall, time.process_time() - cpu))
+    first, second = ([statistics.median(column) for column in zip(*seconds, strict=True)] for seconds in taken)
+    return (first[0], first[1]), (second[0], second[1])
 
 
 run(bench)

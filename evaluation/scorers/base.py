@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -165,11 +166,18 @@ class Inputs:
         """Give the keyword arguments of the model for a batch."""
         import torch
 
-        ids = torch.tensor([encoded.ids(i) for i in batch], device=self._device)
+        ids = self._matrix([encoded.ids(i) for i in batch])
         inputs = {"input_ids": ids}
         if self._mask:
             inputs["attention_mask"] = torch.ones_like(ids)
         if self._types:
             types = [encoded.types(i) for i in batch]
-            inputs["token_type_ids"] = torch.tensor(types, device=self._device) if types[0] else torch.zeros_like(ids)
+            inputs["token_type_ids"] = self._matrix(types) if types[0] else torch.zeros_like(ids)
         return inputs
+
+    def _matrix(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Make a matrix of rows of one length; through NumPy, which is several times faster than from lists."""
+        import torch
+
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * len(rows[0]))
+        return torch.from_numpy(flat.reshape(len(rows), -1)).to(self._device)

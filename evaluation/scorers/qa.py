@@ -99,18 +99,20 @@ class QaScorer:
     def _places(self, work: Work, encoded: Encoded) -> NDArray[np.int64]:
         """Give the `Place` of every reading, as positions in its input."""
         side = 0 if self._context_first else 1
-        found: dict[tuple[int, int], Place] = {}
-        places = np.empty((len(work.readings), 4), dtype=np.int64)
-        heads = encoded.head_lengths
-        for reading, (index, span) in enumerate(work.readings.tolist()):
-            context = int(work.inputs[index, 0])
-            carrier = (side, context) if encoded.apart else (2, index)
-            key = (encoded.sample_of[carrier], span)
-            if key not in found:
-                encoding, cut = encoded.samples[key[0]]
-                found[key] = self._find(work, encoding, cut * side, (context, span), side)
-            shift = heads[encoded.parts[index, 0]] if encoded.apart and side == 1 else 0
-            places[reading] = np.add(found[key], shift)
+        index, span = work.readings.T
+        context = work.inputs[index, 0]
+        if encoded.apart:
+            sample = np.array([encoded.sample_of[side, i] for i in range(len(work.contexts))])[context]
+        else:
+            sample = np.array([encoded.sample_of[2, i] for i in range(len(work.inputs))])[index]
+        _, firsts, code = np.unique(sample * len(work.spans) + span, return_index=True, return_inverse=True)
+        found = []
+        for i in firsts:
+            encoding, cut = encoded.samples[sample[i]]
+            found.append(self._find(work, encoding, cut * side, (int(context[i]), int(span[i])), side))
+        places = np.array(found, dtype=np.int64)[code]
+        if encoded.apart and side == 1:
+            places += encoded.head_lengths[encoded.parts[index, 0]][:, None]
         return places
 
     def _find(self, work: Work, encoding: Encoding, cut: int, where: tuple[int, int], side: int) -> Place:
