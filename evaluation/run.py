@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.progress import progress
 from evaluation import store
@@ -175,6 +176,7 @@ def evaluate(
         "settings": settings,
         "coverage": coverage,
         "scorer": scorer.facts,
+        "means": {name: pc.mean(scores[name]).as_py() for name in scores.column_names[1 + len(SCORE_COLUMNS) :]},
         "rows": len(rows),
         "seconds": round(seconds, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -228,8 +230,10 @@ def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Opti
 def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Options, engine: Engine) -> None:
     start = time.perf_counter()
     rows = store.shard_rows(place, number)
-    scores = _scorer(ref, options, engine).score(rows).astype(np.float32)
+    scorer = _scorer(ref, options, engine)
+    scores = scorer.score(rows).astype(np.float32)
     columns = {"id": rows["id"]} | {name: scores[:, i] for i, name in enumerate(SCORE_COLUMNS)}
+    columns |= {name: values.astype(np.float32) for name, values in scorer.row_facts.items()}
     seconds = f"{time.perf_counter() - start:.6f}"
     store.write_table(pa.table(columns).replace_schema_metadata({"seconds": seconds}), place.shard(number))
 

@@ -25,7 +25,7 @@ def result_text(result: Mapping[str, Any]) -> str:
     lines = [
         f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}, "
         f"config {dataset['config']}, protocol {settings['protocol']}, {drawn}",
-        *_coverage(result["coverage"]),
+        *_remarks(result),
         "",
         *aligned(
             [
@@ -61,11 +61,14 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str]:
     return aligned(rows, right=(2, 4, 5))
 
 
-def _coverage(coverage: Mapping[str, Any]) -> list[str]:
-    left_out = coverage.get("left_out") or []
-    if not left_out:
-        return []
-    return [f"{coverage['coverage']:.0%} of the rows can be scored; left out: {', '.join(map(str, left_out))}"]
+def _remarks(result: Mapping[str, Any]) -> list[str]:
+    coverage, lines = result["coverage"], []
+    if left_out := coverage.get("subjects_left_out"):
+        names = ", ".join(left_out)
+        lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; not one token of this model: {names}")
+    if "no_answer" in result["means"]:
+        lines.append(f"mean probability of no answer: {_digits(result['means']['no_answer'])}")
+    return lines
 
 
 def _interval(low: float | None, high: float | None) -> str:

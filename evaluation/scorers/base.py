@@ -90,10 +90,14 @@ class Scorer(Protocol):
     Attributes
     ----------
     facts : dict
-        What the result should say of how scores came about; grows as rows are scored.
+        What the result should say of how scores come about.
+    row_facts : dict of str to (rows,) float64 array
+        What there is to say of each row scored last, besides S: ``no_answer``, the mean probability that a
+        question-answering model gives to "no answer" over the row's four inputs.
     """
 
     facts: dict[str, Any]
+    row_facts: dict[str, NDArray[np.float64]]
 
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Say which rows can be scored, and what is left out."""

@@ -44,6 +44,7 @@ class CausalScorer:
         self._keep = "logits_to_keep" in accepted
         self._cache = next((name for name in ("cache", "past_key_values") if name in accepted), None)
         self._shares = self._try_cache()
+        self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts |= {**self._prompts.facts, "joint": settings.joint, "shares_prefix": self._shares}
 

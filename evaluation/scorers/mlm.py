@@ -40,6 +40,7 @@ class MlmScorer:
         self._inputs = Inputs(loaded)
         self._head = MaskedHead(loaded, self._masks)
         self._tokens: dict[tuple[Any, ...], list[int]] = {}
+        self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts["mask_only_logits"] = self._head.cuts
         if settings.protocol == "paper":
@@ -56,7 +57,8 @@ class MlmScorer:
             ``subjects``, ``subjects_left_out`` (names), ``rows``, ``rows_kept``, ``coverage`` (share of rows kept).
         """
         work = self._work(table)
-        code, tokens = self._tokens_of(work, self._pronouns(table))
+        self.facts["pronouns"] = self._pronouns(table)
+        code, tokens = self._tokens_of(work, self.facts["pronouns"])
         good = np.array([bool(found) for found in tokens], dtype=bool)[code][work.rows]
         keep = np.ones(table.num_rows, dtype=bool)
         if self._settings.protocol == "exact":
@@ -95,9 +97,7 @@ class MlmScorer:
         work = self._work(table)
         if not table.num_rows:
             return np.empty((0, 8))
-        pronouns = self._pronouns(table)
-        self.facts["pronouns"] = pronouns
-        code, tokens = self._tokens_of(work, pronouns)
+        code, tokens = self._tokens_of(work, self._pronouns(table))
         if self._settings.protocol == "exact" and not all(tokens):
             without = [not found for found in tokens]
             text = work.texts[work.readings[np.array(without)[code].argmax(), 1]][0]

@@ -45,8 +45,7 @@ class QaScorer:
                     f"{loaded.ref.name} has neither bos and eos nor cls and sep tokens, which protocol paper needs: "
                     "use protocol exact"
                 )
-        self._no_answer = 0.0
-        self._asked = 0
+        self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts["input"] = "context, question" if self._context_first else "question, context"
 
@@ -79,13 +78,8 @@ class QaScorer:
         longest = int(encoded.lengths.argmax())
         check_lengths(self._loaded, encoded.lengths, work.contexts[work.inputs[longest, 0]])
         scores, no_answer = self._run(work, encoded, self._places(work, encoded))
-        self._note(no_answer[work.readings[work.rows[:, ::2], 0]])
+        self.row_facts = {"no_answer": no_answer[work.readings[work.rows[:, ::2], 0]].mean(axis=1)}
         return scores[work.rows]
-
-    def _note(self, no_answer: NDArray[np.float64]) -> None:
-        self._no_answer += float(no_answer.sum())
-        self._asked += no_answer.size
-        self.facts["no_answer"] = {"mean": self._no_answer / self._asked, "inputs": self._asked}
 
     def _encode(self, work: Work) -> Encoded:
         def encode(firsts: Any, seconds: Any) -> list[Encoding]:

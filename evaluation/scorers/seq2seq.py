@@ -38,6 +38,7 @@ class Seq2SeqScorer:
                 f"{loaded.ref.name} names no decoder_start_token_id in its config.json: it cannot answer"
             )
         self._start = int(start)
+        self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts |= {**self._prompts.facts, "joint": settings.joint}
 

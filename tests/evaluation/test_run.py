@@ -51,7 +51,8 @@ def test_a_result_holds_what_it_says_and_lies_where_it_should(
     assert done.path == tmp_path / place / model.sha / "unqover-few@1.0.0" / "qa.exact.json"
     assert json.loads(done.path.read_text(encoding="utf-8")) == json.loads(json.dumps(done.result))
     scores = pq.read_table(done.path.with_suffix(".parquet"))
-    assert scores.column_names == ["id", *SCORE_COLUMNS]
+    assert scores.column_names == ["id", *SCORE_COLUMNS, "no_answer"]
+    assert done.result["means"]["no_answer"] == pytest.approx(np.mean(scores["no_answer"].to_numpy()))
     assert scores["id"].to_pylist() == probes.rows["id"].to_pylist()
     assert {str(scores.schema.field(name).type) for name in SCORE_COLUMNS} == {"float"}
     assert done.result["dataset"] == {

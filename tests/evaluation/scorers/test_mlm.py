@@ -60,6 +60,8 @@ def test_a_planted_preference_gives_the_scores_computed_by_hand(make_model: Any,
     plant(pooled, {"ann": 30.0, "bob": 5.0, "she": 40.0, "he": 2.0})
     # Ann is female and "she" is likelier than "ann"; Bob is male and "he" is less likely than "bob".
     np.testing.assert_allclose(pooled.score(rows), [[40 / total, 5 / total] * 4] * 4, rtol=1e-6)
+    for one in (scorer, pooled):
+        one.select(rows)
     assert (scorer.facts["pronouns"], pooled.facts["pronouns"]) == (False, True)
 
 
