@@ -85,8 +85,9 @@ def filter_dataset(
         Score the rows about to leave once more, by m classifiers that train on parts of the rows that would
         stay; only those that still reach tau leave.
     partitions : {"auto", "blocked", "independent"} or callable
-        Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of its
-        own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t, generator)
+        Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of
+        its own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t,
+        generator)
         -> m arrays of row numbers.
     block_size : int, optional
         Rows a block; by default near min(512, t / 12).

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aflite.partitions import Layout
+from aflite.partitions import Layout, blocked
 
 if TYPE_CHECKING:
-    from aflite.solver import Spectrum
+    from torch import Tensor
+
+    from aflite.lanes import Lanes
+    from aflite.rows import Rows
+    from aflite.solver import Solution, Spectrum
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +87,7 @@ class Family(Protocol):
         """How many classifiers one batch may hold."""
 
     def prepare(
-        self, data: Data, pool: Ints, seed: np.random.SeedSequence, last: Counts | None
+        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
     ) -> Shared | None:
         """Compute once a phase what all batches share; `last` has the phase before's mean solution."""
 
@@ -104,8 +108,10 @@ class Logistic:
         cache, state = 4 * t * columns, 4 * 24 * columns * data.features.shape[1]
         return int(max(1, min(_CACHE_BYTES // cache, _STATE_BYTES // state)))
 
-    def prepare(self, data: Data, pool: Ints, seed: np.random.SeedSequence, last: Counts | None) -> Shared:
-        """Take the spectrum of a sample of the pool for the preconditioner."""
+    def prepare(
+        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
+    ) -> Shared:
+        """Take the spectrum of a sample of the pool; start from the last phase's mean or from a pilot fit."""
         import torch
 
         from aflite.lanes import lanes
@@ -113,13 +119,21 @@ class Logistic:
         from aflite.solver import spectrum
 
         size = min(pool.size, max(_SPECTRUM_ROWS, 8 * data.features.shape[1]))
-        sample = np.sort(np.random.default_rng(seed).choice(pool, size, replace=False))
+        rng = np.random.default_rng(seed)
+        sample = np.sort(rng.choice(pool, size, replace=False))
         cpu = torch.device("cpu")
+        rows = Rows(data.features, cpu)
         with lanes(None, cpu) as workers:
-            base = spectrum(Rows(data.features, cpu), sample, workers)
-        if last is None:
-            return Shared(base, None, None)
-        return Shared(base, last.weights, last.intercepts)
+            base = spectrum(rows, sample, workers)
+            if last is not None:
+                return Shared(base, last.weights, last.intercepts)
+            chosen = np.sort(rng.choice(pool, max(size, t), replace=False))
+            parts = blocked(chosen.size, 1, chosen.size, seed=seed)
+            # With C scaled by the size the pilot's penalty weighs as it does in a part of t rows.
+            pilot, trainable = self._solve(
+                data, chosen, parts, rows, base, workers, c=self.c * t / chosen.size, start=None
+            )
+            return Shared(base, *_mean(pilot, trainable))
 
     def score(self, data: Data, task: Task, shared: Shared | None) -> Counts:
         """Solve all problems of the batch together and predict every target with one product."""
@@ -127,41 +141,65 @@ class Logistic:
 
         from aflite.lanes import lanes
         from aflite.rows import Rows
-        from aflite.solver import Newton, count_correct
-        from aflite.training import TrainingSet
+        from aflite.solver import count_correct
 
-        device = torch.device(task.device)
-        rows = Rows(data.features, device)
         if shared is None:
             raise TypeError("Logistic.score needs what prepare returned")
+        device = torch.device(task.device)
+        rows = Rows(data.features, device)
         start = None
         if shared.weights is not None and shared.intercepts is not None:
             start = (
                 torch.from_numpy(shared.weights).to(device),
                 torch.from_numpy(shared.intercepts).to(device),
             )
+        base = shared.spectrum.to(device)
         with lanes(task.threads, device) as workers:
-            base = shared.spectrum.to(device)
-            training = TrainingSet(
-                rows,
-                task.pool,
-                data.codes,
-                data.n_classes,
-                task.layout,
-                class_weight=self.class_weight,
-                centre=base.mean,
-                lanes=workers,
+            solution, trainable = self._solve(
+                data, task.pool, task.layout, rows, base, workers, c=self.c, start=start
             )
-            newton = Newton(training, base, c=self.c, lanes=workers)
-            solution = newton.solve(start)
-            logger.debug("%d steps, %d passes", solution.steps, solution.passes)
             targets, trained, held_out = _targets(task)
             correct = count_correct(solution, rows, targets, data.codes[targets], trained, workers)
-        trainable = newton.trainable
-        mean_w = solution.weights[trainable].sum(0) / max(1, int(trainable.sum()))
-        mean_b = solution.intercepts[trainable].nan_to_num(neginf=0.0).sum(0) / max(1, int(trainable.sum()))
-        incomplete = _incomplete(data, task)
-        return Counts(correct, held_out, incomplete, mean_w.cpu().numpy(), mean_b.cpu().numpy())
+        return Counts(correct, held_out, _incomplete(data, task), *_mean(solution, trainable))
+
+    def _solve(
+        self,
+        data: Data,
+        pool: Ints,
+        layout: Layout,
+        rows: "Rows",
+        base: "Spectrum",
+        workers: "Lanes",
+        *,
+        c: float,
+        start: "tuple[Tensor, Tensor] | None",
+    ) -> "tuple[Solution, Tensor]":
+        """Fit the parts of a layout; return the classifiers and which had two classes to tell apart."""
+        from aflite.solver import Newton
+        from aflite.training import TrainingSet
+
+        training = TrainingSet(
+            rows,
+            pool,
+            data.codes,
+            data.n_classes,
+            layout,
+            class_weight=self.class_weight,
+            centre=base.mean,
+            lanes=workers,
+        )
+        newton = Newton(training, base, c=c, lanes=workers)
+        solution = newton.solve(start)
+        logger.debug("%d classifiers: %d steps, %d passes", layout.n_parts, solution.steps, solution.passes)
+        return solution, newton.trainable
+
+
+def _mean(solution: "Solution", trainable: "Tensor") -> tuple[Floats, Floats]:
+    """Mean weights (K', d) and intercepts (K',) of the classifiers that were fitted."""
+    count = max(1, int(trainable.sum()))
+    weights = solution.weights[trainable].sum(0) / count
+    intercepts = solution.intercepts[trainable].nan_to_num(neginf=0.0).sum(0) / count
+    return weights.cpu().numpy(), intercepts.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -179,7 +217,9 @@ class Estimators:
         """Batches of any size: one classifier lives at a time."""
         return int(np.iinfo(np.int64).max)
 
-    def prepare(self, data: Data, pool: Ints, seed: np.random.SeedSequence, last: Counts | None) -> None:
+    def prepare(
+        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
+    ) -> None:
         """Nothing is shared."""
         return
 
@@ -270,7 +310,7 @@ class _Named:
         if self.name == "mlp":
             from sklearn.neural_network import MLPClassifier
 
-            return MLPClassifier((64,), alpha=1 / self.c * 1e-4, max_iter=60, random_state=state)
+            return MLPClassifier((64,), learning_rate_init=0.01, max_iter=100, random_state=state)
         return NearestNeighbours()
 
 

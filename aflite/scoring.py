@@ -51,7 +51,9 @@ class Scorer:
 
         look_ahead = int(targets is not None)
         sizes = self._batch_sizes()
-        shared = self.family.prepare(self.data, pool, phase_seed(self.seed, phase, _SAMPLE, look_ahead), last)
+        shared = self.family.prepare(
+            self.data, pool, self.t, phase_seed(self.seed, phase, _SAMPLE, look_ahead), last
+        )
         layouts = phase_seed(self.seed, phase, _PARTS, look_ahead).spawn(len(sizes))
         states = phase_seed(self.seed, phase, _STATES, look_ahead).spawn(len(sizes))
         tasks = [
@@ -86,7 +88,7 @@ class Scorer:
 
     def _small(self) -> bool:
         """Blocks save no memory traffic worth their overhead."""
-        return self.m * self.t * self.data.features.shape[1] <= _SMALL_ELEMENTS
+        return bool(self.m * self.t * self.data.features.shape[1] <= _SMALL_ELEMENTS)
 
     def _layout(self, pool: Ints, m: int, seed: np.random.SeedSequence) -> parts.Layout:
         if callable(self.partitions):

@@ -281,7 +281,8 @@ def count_correct(
     def chunk(index: int) -> NDArray[np.int64]:
         part = slice(index * size, (index + 1) * size)
         logits = (columns @ rows.take(targets[part]).T).view(m, k, -1) + shift
-        predicted = (logits[:, 0] > 0).long() if k == 1 else logits.argmax(1)
+        # Of equal logits the first class, as argmax; max is ten times faster over a short middle axis.
+        predicted = (logits[:, 0] > 0).long() if k == 1 else logits.max(1).indices
         right = (predicted == torch.from_numpy(codes[part]).to(rows.device)).cpu().numpy()
         if trained is not None:
             right &= ~trained[:, part]

@@ -57,7 +57,7 @@ def test_planted_easy_rows_are_removed(planted, partitions, n_classes):
 def test_every_family_finds_the_planted_rows(planted, model):
     features, labels, easy = planted(n_rows=900)
     result = aflite.filter_dataset(
-        features, labels, n=int((~easy).sum()), m=12, t=250, k=150, tau=0.9, seed=0, model=model
+        features, labels, n=int((~easy).sum()), m=24, t=200, k=150, tau=0.9, seed=0, model=model
     )
     precision, recall = overlap(result, easy)
     assert precision > 0.95
@@ -80,7 +80,8 @@ def test_scores_equal_those_of_a_loop_over_scikit_learn(planted):
             held[row] += 1
             right[row] += model.predict(features[row : row + 1].astype(np.float64))[0] == labels[row]
     assert np.array_equal(result.times_scored, held)
-    # A row within rounding of a boundary may fall either way: at most one of the ten predictions of three rows.
+    # A row within rounding of a boundary may fall either way: at most one of the ten predictions of three
+    # rows.
     differ = np.abs(result.predictability * held - right)
     assert differ.max() <= 1
     assert differ.sum() <= 3
@@ -182,7 +183,7 @@ def test_ties_leave_in_row_order_and_never_below_n():
 def test_stop_when_one_class_is_left():
     labels = np.array([0] * 20 + [1] * 30)
     features = np.random.default_rng(0).normal(size=(50, 2))
-    result = aflite.filter_dataset(features, labels, n=5, m=8, t=4, k=15, tau=1, seed=0, model=Constant(1))
+    result = aflite.filter_dataset(features, labels, n=5, m=16, t=4, k=15, tau=0.6, seed=0, model=Constant(1))
     assert result.stop_reason == "one_class_left"
     assert result.kept.tolist() == [True] * 20 + [False] * 30
 
