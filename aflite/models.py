@@ -130,7 +130,7 @@ class Logistic:
             chosen = np.sort(rng.choice(pool, max(size, t), replace=False))
             parts = blocked(chosen.size, 1, chosen.size, seed=seed)
             # With C scaled by the size the pilot's penalty weighs as it does in a part of t rows.
-            pilot, trainable = self._solve(
+            pilot, trainable = self.solve(
                 data, chosen, parts, rows, base, workers, c=self.c * t / chosen.size, start=None
             )
             return Shared(base, *_mean(pilot, trainable))
@@ -155,14 +155,14 @@ class Logistic:
             )
         base = shared.spectrum.to(device)
         with lanes(task.threads, device) as workers:
-            solution, trainable = self._solve(
+            solution, trainable = self.solve(
                 data, task.pool, task.layout, rows, base, workers, c=self.c, start=start
             )
             targets, trained, held_out = _targets(task)
             correct = count_correct(solution, rows, targets, data.codes[targets], trained, workers)
         return Counts(correct, held_out, _incomplete(data, task), *_mean(solution, trainable))
 
-    def _solve(
+    def solve(
         self,
         data: Data,
         pool: Ints,
