@@ -66,7 +66,8 @@ SNLI_PHASES = 40
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds of one case; `agreement` is the share of equal predictions, with tightly converged scikit-learn.
+    """Seconds of one case; `agreement` is the share of equal predictions, with tightly converged
+    scikit-learn.
 
     `first` and `next` are whole phases without and with the phase before's solutions to start from; `fit` and
     `predict` are means over the `timed` parts of the loop, scaled to m in `loop`.

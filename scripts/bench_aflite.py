@@ -71,9 +71,7 @@ def main(
                         f"| {record.seconds:.1f} |"
                     )
                 seconds = sum(record.seconds for record in result.history)
-                print(
-                    f"\n{int(result.kept.sum()):,} rows kept, {result.stop_reason}, {seconds:.0f} s, peak {memory}"
-                )
+                print(f"\n{result.kept.sum():,} kept, {result.stop_reason}, {seconds:.0f} s, peak {memory}")
     else:
         table(benchmark.CASES, timed, agreement)
 
