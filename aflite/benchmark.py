@@ -232,6 +232,63 @@ def with_memory(call: Callable[[], FilterResult]) -> tuple[FilterResult, Memory]
     return result, Memory(peaks.get("VmRSS"), peaks.get("RssAnon"))
 
 
+@dataclass(frozen=True)
+class PartitionComparison:
+    """Scores by blocked parts against scores by independent ones, over repeated single phases.
+
+    Attributes
+    ----------
+    mean_difference : float
+        Blocked minus independent, mean over rows and repeats.
+    standard_error : float
+        Of that difference, from its spread over the repeats.
+    largest_z : float
+        Greatest difference of a row's mean scores, in its standard errors.
+    expected_largest_z : float
+        What as many independent standard normal numbers have as their greatest, at the 95th percentile.
+    variance_ratio : float
+        Mean over rows of the variance over repeats, blocked by independent; 1 means that blocks cost nothing.
+    """
+
+    mean_difference: float
+    standard_error: float
+    largest_z: float
+    expected_largest_z: float
+    variance_ratio: float
+
+
+def compare_partitions(case: Case, *, repeats: int, block_size: int | None = None) -> PartitionComparison:
+    """Score one set `repeats` times with either kind of parts."""
+    from scipy.stats import norm
+
+    features, labels = make(case)
+    scores = {
+        kind: np.stack(
+            [
+                filter_dataset(
+                    features, labels, n=case.n_rows - 1, m=case.m, t=case.t, k=0, tau=0, seed=seed,
+                    partitions=kind, block_size=block_size,
+                ).predictability
+                for seed in range(repeats)
+            ]
+        )
+        for kind in ("blocked", "independent")
+    }  # fmt: skip
+    blocked, independent = scores["blocked"], scores["independent"]
+    means = blocked.mean(1) - independent.mean(1)
+    variances = blocked.var(0, ddof=1), independent.var(0, ddof=1)
+    error = np.sqrt((variances[0] + variances[1]) / repeats)
+    moving = error > 0
+    z = np.abs(blocked.mean(0) - independent.mean(0))[moving] / error[moving]
+    return PartitionComparison(
+        mean_difference=float(means.mean()),
+        standard_error=float(means.std(ddof=1) / np.sqrt(repeats)),
+        largest_z=float(z.max()),
+        expected_largest_z=float(norm.ppf(1 - (1 - 0.95 ** (1 / z.size)) / 2)),
+        variance_ratio=float(variances[0].mean() / variances[1].mean()),
+    )
+
+
 def snli_run(features: Array, labels: Ints, *, phases: int | None = None) -> tuple[FilterResult, Memory]:
     """Run the whole filter at SNLI's size, from 495,000 rows to 92,000 in 40 phases."""
     k = -(-(SNLI.n_rows - SNLI_KEPT) // SNLI_PHASES)

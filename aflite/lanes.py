@@ -1,5 +1,6 @@
 """Threads whose number cannot change a result."""
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,18 +30,43 @@ class Lanes:
         return list(self.pool.map(task, range(n_tasks)))
 
 
+class _TorchThreads:
+    """Torch's thread number is one for all: the first batch in a process sets it, the last restores it."""
+
+    def __init__(self) -> None:
+        """Nobody has changed it."""
+        self.lock, self.users, self.before = threading.Lock(), 0, 1
+
+    def enter(self) -> int:
+        """Set to 1; return the number that was set outside."""
+        with self.lock:
+            if self.users == 0:
+                self.before = torch.get_num_threads()
+            self.users += 1
+            torch.set_num_threads(1)
+            return self.before
+
+    def leave(self) -> None:
+        """Restore when nobody is left."""
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                torch.set_num_threads(self.before)
+
+
+_torch_threads = _TorchThreads()
+
+
 @contextmanager
 def lanes(threads: int | None, device: torch.device) -> Iterator[Lanes]:
     """Open the workers: `threads` of them, or as many as torch uses; a GPU gets one."""
-    before = torch.get_num_threads()
-    workers = 1 if device.type != "cpu" else threads or before
-    torch.set_num_threads(1)
+    outside = _torch_threads.enter()
+    workers = 1 if device.type != "cpu" else threads or outside
     try:
         if workers == 1:
             yield Lanes(None)
         else:
-            # torch sets the thread number of its kernels anew in every thread that uses them.
             with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
                 yield Lanes(pool)
     finally:
-        torch.set_num_threads(before)
+        _torch_threads.leave()

@@ -43,6 +43,7 @@ def main(
     timed: Annotated[int, typer.Option(help="Turns of the loop to time; the rest is scaled.")] = 3,
     agreement: Annotated[int, typer.Option(help="Parts whose predictions are compared.")] = 2,
     growth: Annotated[bool, typer.Option(help="How cost grows with N, d, K and m.")] = False,
+    variance: Annotated[bool, typer.Option(help="Blocked parts against independent ones.")] = False,
     snli: Annotated[bool, typer.Option(help="A phase at SNLI's size (needs 2 GB of disk).")] = False,
     snli_run: Annotated[bool, typer.Option(help="The whole filter at SNLI's size.")] = False,
 ) -> None:
@@ -53,6 +54,21 @@ def main(
         for name, cases in benchmark.GROWTH.items():
             print(f"\nGrowth with {name}\n")
             table(tuple(cases), 1, 0)
+    elif variance:
+        case = benchmark.Case(3_000, 64, 3, 32, 300)
+        print("| block rows | mean difference | standard error | largest z | expected | variance ratio |")
+        print("|---|---|---|---|---|---|")
+        for size in (5, 25, 60, 150):
+            found = benchmark.compare_partitions(case, repeats=60, block_size=size)
+            cells = [
+                str(size),
+                f"{found.mean_difference:+.5f}",
+                f"{found.standard_error:.5f}",
+                f"{found.largest_z:.2f}",
+                f"{found.expected_largest_z:.2f}",
+                f"{found.variance_ratio:.3f}",
+            ]
+            print(f"| {' | '.join(cells)} |")
     elif snli or snli_run:
         with TemporaryDirectory() as folder:
             features, labels = benchmark.make(benchmark.SNLI, path=Path(folder) / "features.npy")

@@ -78,6 +78,4 @@ def test_repair_lowers_the_weight_of_easy_rows(planted):
     weights = baselines.repair_weights(features, labels, seed=0)
     assert ((weights >= 0) & (weights <= 1)).all()
     assert weights[easy].mean() < weights[~easy].mean() / 2
-    kept = baselines.lowest(-weights, n=int((~easy).sum()))
-    assert easy[~kept].mean() > 0.9
     assert np.array_equal(weights, baselines.repair_weights(features, labels, seed=0))

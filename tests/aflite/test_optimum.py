@@ -44,13 +44,13 @@ def test_bias_and_optimum_equal_the_definition():
     assert optimum.representation_bias(features, labels, found.kept, t=3) == pytest.approx(found.bias)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_filter_lies_between_optimum_and_the_full_set(seed):
-    features, labels = small(seed, 12)
-    result = aflite.filter_dataset(features, labels, n=8, m=128, t=4, k=1, tau=0, seed=0)
-    best = optimum.search(features, labels, n=8, t=4)
-    ours = optimum.representation_bias(features, labels, result.kept, t=4)
-    full = optimum.representation_bias(features, labels, np.ones(12, dtype=bool), t=4)
+    features, labels = small(seed, 9)
+    result = aflite.filter_dataset(features, labels, n=6, m=128, t=3, k=1, tau=0, seed=0)
+    best = optimum.search(features, labels, n=6, t=3)
+    ours = optimum.representation_bias(features, labels, result.kept, t=3)
+    full = optimum.representation_bias(features, labels, np.ones(9, dtype=bool), t=3)
     assert best.bias <= ours <= full
 
 
