@@ -18,7 +18,7 @@ def study_figure(path: Path, *, seed: int = 0) -> None:
     figure, axes = plt.subplots(2, 4, figsize=(9, 4.8), layout="constrained", sharex=True, sharey=True)
     for number in range(4):
         data = synthetic.circles(number, seed=seed)
-        kept = synthetic.filtered(data, seed=seed)
+        kept = synthetic.run_filter(data, seed=seed).kept
         for axis, rows in zip(axes[:, number], (np.ones_like(kept), kept), strict=True):
             for label, colour in enumerate(COLOURS):
                 mine = rows & (data.labels == label)
@@ -27,6 +27,14 @@ def study_figure(path: Path, *, seed: int = 0) -> None:
     axes[0, 0].set_ylabel("before")
     axes[1, 0].set_ylabel("after")
     _save(plt, figure, path)
+
+
+def phases_figure(path: Path, *, seed: int = 0) -> None:
+    """Draw how predictability is distributed in the first, a middle and the last phase on the first set."""
+    data = synthetic.circles(0, seed=seed)
+    result = synthetic.run_filter(data, seed=seed)
+    last = len(result.history) - 1
+    histograms(result, path, phases=(0, last // 2, last))
 
 
 def histograms(result: FilterResult, path: Path, *, phases: Sequence[int]) -> None:

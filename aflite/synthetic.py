@@ -6,7 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from aflite import optimum
+from aflite.baselines import random_subset
 from aflite.filter import filter_dataset
+from aflite.results import FilterResult
 
 # Radius of the inner circle; the outer has 1. The first set, with the widest gap, has flipped labels.
 INNER_RADII = (0.3, 0.5, 0.65, 0.8)
@@ -97,10 +100,9 @@ def circles(set_number: int, *, seed: int, n_rows: int = N_ROWS) -> Circles:
     return Circles(np.hstack([points, bias]).astype(np.float32), labels, biased, flipped)
 
 
-def filtered(data: Circles, *, seed: int) -> NDArray[np.bool_]:
-    """Kept rows of a set, by the parameters of the study."""
-    result = filter_dataset(data.features, data.labels, n=300, m=32, t=200, k=50, tau=0.75, seed=seed)
-    return result.kept
+def run_filter(data: Circles, *, seed: int) -> FilterResult:
+    """Filter a set with the parameters of the study."""
+    return filter_dataset(data.features, data.labels, n=300, m=32, t=200, k=50, tau=0.75, seed=seed)
 
 
 def study(seeds: Iterable[int], sets: Sequence[int] = (0, 1, 2, 3)) -> list[StudyRow]:
@@ -109,8 +111,38 @@ def study(seeds: Iterable[int], sets: Sequence[int] = (0, 1, 2, 3)) -> list[Stud
     for set_number in sets:
         for seed in seeds:
             data = circles(set_number, seed=seed)
-            kept = filtered(data, seed=seed)
+            kept = run_filter(data, seed=seed).kept
             rows.append(_row(set_number, seed, data, kept))
+    return rows
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Exact representation bias, in [0, 1], of all rows and of three subsets of one size of a small set."""
+
+    seed: int
+    everything: float
+    random: float
+    greedy: float
+    optimum: float
+
+
+def optimum_gap(seeds: Iterable[int], *, n_rows: int = 10, n: int = 7, t: int = 3) -> list[Gap]:
+    """Compare the greedy filter with AFOpt on small sets of two overlapping Gaussian classes.
+
+    The filter removes one row a phase (m = 256, tau = 0) until n of n_rows are left; the optimum is the best
+    subset of exactly n rows or more.
+    """
+    rows = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        labels = np.arange(n_rows) % 2
+        features = rng.standard_normal((n_rows, 2)) + labels[:, None]
+        result = filter_dataset(features, labels, n=n, m=256, t=t, k=1, tau=0, seed=seed, strategy="greedy")
+        best = optimum.search(features, labels, n=n, t=t)
+        masks = (np.ones(n_rows, dtype=bool), random_subset(labels, size=n, seed=seed), result.kept)
+        biases = [optimum.representation_bias(features, labels, mask, t=t) for mask in masks]
+        rows.append(Gap(seed, biases[0], biases[1], biases[2], best.bias))
     return rows
 
 

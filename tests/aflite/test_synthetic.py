@@ -29,3 +29,9 @@ def test_study_shows_what_the_paper_says():
     assert row.svm_kept > 0.93
     assert row.biased_removed > 0.9
     assert row.flipped_removed > 0.9
+
+
+def test_optimum_gap_is_ordered():
+    (gap,) = synthetic.optimum_gap([0], n_rows=8, n=6)
+    assert gap.optimum <= gap.greedy <= gap.everything
+    assert gap.optimum <= gap.random
