@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 TOLERANCE = 3e-3
 _MAX_STEPS = 50
+# A start that has overfitted to other rows costs more steps than 0 does.
+_WORTH = 0.5
 _MAX_CG = 30
 _CG_REDUCTION = 0.25
 _CHUNKS = 16
@@ -130,6 +132,10 @@ class Newton:
         w[~self.trainable] = 0.0
         sums = self.training.gradient(w, b, active)
         objective = self._objective(sums, w, active)
+        if start is not None and bool((objective > _WORTH * self._at_zero(active)).any()):
+            w.zero_(), b.zero_()
+            sums = self.training.gradient(w, b, active)
+            objective = self._objective(sums, w, active)
         steps = 0
         for steps in range(_MAX_STEPS):  # noqa: B007 (reported)
             grad_w, grad_b, scale = self._scaled(sums, w, active)
@@ -171,6 +177,11 @@ class Newton:
             if not bool(bad.any()) or float(length.min()) < 1e-4:
                 return sums, objective
             length = torch.where(bad, length / 2, length)
+
+    def _at_zero(self, active: Tensor) -> Tensor:
+        """Objective at weights and intercepts 0: every class that a part has is equally likely."""
+        classes = self.training.present[active].sum(1)
+        return self.c * self.training.total_weight[active] * classes.double().log()
 
     def _objective(self, sums: Sums, w: Tensor, active: Tensor) -> Tensor:
         norm = w[active].double().square().sum((1, 2)) * self.penalty[active, 0, 0]

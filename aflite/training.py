@@ -112,7 +112,10 @@ class TrainingSet:
         present = self.counts > 0
         self.absent = None if self.binary or bool(present.all()) else torch.where(present, 0.0, -torch.inf)
         self.present = present
-        self.blocks = _blocks(layout, pool, codes, _row_weights(class_weight, counts), device)
+        weights = _row_weights(class_weight, counts)
+        total = counts.sum(1) if weights is None else (counts * weights).sum(1)
+        self.total_weight = torch.from_numpy(total.astype(np.float64)).to(device)
+        self.blocks = _blocks(layout, pool, codes, weights, device)
         size = 4 * int(np.prod(self.shape))
         self.n_lanes = max(1, min(_LANES, _LANE_BYTES // size, len(self.blocks)))
         self.passes = 0
