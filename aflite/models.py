@@ -149,10 +149,9 @@ class Logistic:
         rows = Rows(data.features, device)
         start = None
         if shared.weights is not None and shared.intercepts is not None:
-            start = (
-                torch.from_numpy(shared.weights).to(device),
-                torch.from_numpy(shared.intercepts).to(device),
-            )
+            # joblib hands its workers arrays that must not be written to, which torch warns about: copy.
+            weights, intercepts = np.array(shared.weights), np.array(shared.intercepts)
+            start = (torch.from_numpy(weights).to(device), torch.from_numpy(intercepts).to(device))
         base = shared.spectrum.to(device)
         with lanes(task.threads, device) as workers:
             solution, trainable = self.solve(

@@ -273,6 +273,53 @@ def test_groups_stay_on_one_side(planted, partitions):
     assert len(np.unique(counts)) > 3
 
 
+@pytest.mark.parametrize("model", ["logistic", "svm", "ridge"])
+def test_weights_raise_a_rare_label(model):
+    """Label 9 is a tenth of the rows and overlaps label 4: with a weight its rows are predicted more often."""
+    rng = np.random.default_rng(0)
+    labels = np.where(np.arange(900) % 10 == 0, 9, 4)
+    features = rng.normal(size=(900, 5)) + (labels == 9)[:, None] * 0.7
+    run = {"n": 500, "m": 12, "t": 300, "k": 0, "tau": 0.5, "seed": 0, "model": model}
+    plain, balanced, given = (
+        aflite.filter_dataset(features, labels, **run, class_weight=weight).predictability[labels == 9].mean()
+        for weight in (None, "balanced", {4: 1.0, 9: 9.0})
+    )
+    assert plain + 0.15 < balanced
+    # "balanced" weighs by the inverse share of the labels, 1 : 9 here but for chance in the parts.
+    assert given == pytest.approx(balanced, abs=0.05)
+
+
+@pytest.mark.parametrize("partitions", ["blocked", "independent"])
+def test_stratified_parts_never_lack_a_class(planted, partitions):
+    """Twelve rows of 1,200 have a third label: a part of 200 has two, by chance one part in nine has none."""
+    features, labels, _ = planted(n_classes=2)
+    labels = labels.copy()
+    labels[:12] = 2
+    run = {**SMALL, "k": 0, "partitions": partitions, "block_size": 100}
+    assert aflite.filter_dataset(features, labels, **run).history[0].incomplete_parts > 0
+    assert aflite.filter_dataset(features, labels, **run, stratify=True).history[0].incomplete_parts == 0
+
+
+def test_partitions_of_a_function_are_checked(planted):
+    features, labels, _ = planted()
+    with pytest.raises(ValueError, match="must return 24 index arrays, returned 1"):
+        aflite.filter_dataset(features, labels, **SMALL, partitions=lambda *_: [np.arange(200)])
+    with pytest.raises(ValueError, match="distinct rows that are left"):
+        aflite.filter_dataset(features, labels, **SMALL, partitions=lambda *_: [np.zeros(200, int)] * 24)
+
+
+def test_batches_go_to_all_gpus_in_turn(monkeypatch):
+    import torch
+
+    from aflite.models import Data, Logistic
+    from aflite.scoring import Scorer
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    data = Data(np.zeros((4, 1), np.float32), np.array([0, 1, 0, 1]), 2)
+    scorer = Scorer(data, Logistic(), 8, 2, 0, "auto", None, None, False, 3, None, None, "cuda")
+    assert [scorer._device(batch) for batch in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
