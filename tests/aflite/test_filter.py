@@ -275,7 +275,7 @@ def test_groups_stay_on_one_side(planted, partitions):
 
 @pytest.mark.parametrize("model", ["logistic", "svm", "ridge"])
 def test_weights_raise_a_rare_label(model):
-    """Label 9 is a tenth of the rows and overlaps label 4: with a weight its rows are predicted more often."""
+    """Label 9, a tenth of the rows, overlaps label 4: with a weight its rows are predicted more often."""
     rng = np.random.default_rng(0)
     labels = np.where(np.arange(900) % 10 == 0, 9, 4)
     features = rng.normal(size=(900, 5)) + (labels == 9)[:, None] * 0.7
@@ -291,11 +291,11 @@ def test_weights_raise_a_rare_label(model):
 
 @pytest.mark.parametrize("partitions", ["blocked", "independent"])
 def test_stratified_parts_never_lack_a_class(planted, partitions):
-    """Twelve rows of 1,200 have a third label: a part of 200 has two, by chance one part in nine has none."""
+    """24 rows of 1,200 have a third label: a part of 100 has two, by chance one part in eight has none."""
     features, labels, _ = planted(n_classes=2)
     labels = labels.copy()
-    labels[:12] = 2
-    run = {**SMALL, "k": 0, "partitions": partitions, "block_size": 100}
+    labels[:24] = 2
+    run = {**SMALL, "k": 0, "partitions": partitions, "block_size": 100, "t": 100}
     assert aflite.filter_dataset(features, labels, **run).history[0].incomplete_parts > 0
     assert aflite.filter_dataset(features, labels, **run, stratify=True).history[0].incomplete_parts == 0
 
