@@ -1,4 +1,4 @@
-"""AFOpt by exhaustive search: the subset that the greedy filter approximates (section 2 of the paper)."""
+"""AFOpt (section 2, eq. 1) by exhaustive search: the subset that the greedy filter approximates."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -42,9 +42,8 @@ def search(
 ) -> Optimum:
     """Find the subset S of at least n rows whose representation bias R(Phi, S, M) is least.
 
-    R is the mean accuracy on held-out rows of S over all training parts of t rows of S (section 2 of the
-    paper; there q is a distribution over the parts, here the uniform one). The search trains one classifier
-    for each of the C(N, t) parts and compares all subsets.
+    R (eq. 2) is the mean accuracy on held-out rows of S over all training parts of t rows of S, each equally
+    likely. The search trains one classifier for each of the C(N, t) parts and compares all subsets (eq. 1).
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class PhaseRecord:
         Classes among them.
     bias : float
         Mean predictability of the rows that were held out at least once, in [0, 1]: the estimate of the
-        representation bias R(Phi, S, M) of section 2 of the paper. Higher is easier.
+        representation bias R(Phi, S, M) of section 2, eq. 5. Higher is easier.
     histogram : tuple of int
         Rows by predictability in 20 equal bins of [0, 1], the last closed.
     eligible : int
@@ -73,9 +73,9 @@ class FilterResult:
     kept : ndarray of bool
         Rows that stay.
     predictability : ndarray of float64
-        Share, in [0, 1], of the classifiers that did not train on the row and predicted its label right;
-        higher is easier. From the phase that removed the row, or the last one; NaN where the row was never
-        held out.
+        Share, in [0, 1], of the classifiers that did not train on the row that predicted its label right:
+        Algorithm 1's estimate of the predictability score, |S| times eq. 4. Higher is easier. From the phase
+        that removed the row, or the last one; NaN where the row was never held out.
     times_scored : ndarray of int64
         Number of those classifiers.
     removed_in_phase : ndarray of int64

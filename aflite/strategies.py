@@ -1,4 +1,4 @@
-"""Which rows leave after a phase: Algorithm 1's slice and the strategies of the paper's appendix."""
+"""Which rows leave after a phase: greedy, greedy slicing, slice sampling (section 2 of the paper)."""
 
 from typing import Literal
 
