@@ -52,12 +52,13 @@ CASES = (
     replace(BASE, n_classes=1_000, m=8),
     replace(BASE, decay=0.0),
 )
-GROWTH = {
-    "N": [replace(BASE, n_rows=n) for n in (15_000, 30_000, 60_000, 120_000)],
-    "d": [replace(BASE, width=d) for d in (192, 384, 768, 1_536)],
-    "K": [replace(BASE, n_classes=k) for k in (2, 3, 10, 30, 100)],
-    "m": [replace(BASE, m=m) for m in (16, 32, 64, 128)],
-}
+GROWTH = (
+    BASE,
+    *(replace(BASE, n_rows=n) for n in (15_000, 30_000, 120_000)),
+    *(replace(BASE, width=d) for d in (192, 384, 1_536)),
+    *(replace(BASE, n_classes=k) for k in (2, 10, 30)),
+    *(replace(BASE, m=m) for m in (16, 32, 128)),
+)
 QUICK = (Case(6_000, 64, 3, 16, 600), Case(6_000, 64, 2, 16, 3_000))
 SNLI = Case(495_000, 1_024, 3, 64, 50_000)
 SNLI_KEPT = 92_000

@@ -51,9 +51,7 @@ def main(
     if quick:
         table(benchmark.QUICK, timed, agreement)
     elif growth:
-        for name, cases in benchmark.GROWTH.items():
-            print(f"\nGrowth with {name}\n")
-            table(tuple(cases), 1, 0)
+        table(benchmark.GROWTH, 1, 0)
     elif variance:
         case = benchmark.Case(3_000, 64, 3, 32, 300)
         print("| block rows | mean difference | standard error | largest z | expected | variance ratio |")
