@@ -9,7 +9,7 @@ from aflite.lanes import Lanes
 
 # Training rows up to this size are copied once in training order; above, each pass gathers them block by
 # block.
-COPY_BYTES = 512 * 2**20
+COPY_BYTES = 192 * 2**20
 _CHUNK = 2048
 
 
