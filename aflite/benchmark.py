@@ -130,7 +130,7 @@ def measure(case: Case, features: Array, labels: Ints, *, timed: int, agreement:
     # The first call in a process imports torch and starts its threads.
     filter_dataset(features[:100], np.arange(100) % 2, n=60, m=2, t=50, k=0, tau=0.5, seed=0)
     result = filter_dataset(
-        features, labels, n=case.n_rows // 2 + case.t // 2, m=case.m, t=case.t, k=case.n_rows // 50, tau=0.3,
+        features, labels, n=case.n_rows // 2 + case.t // 2, m=case.m, t=case.t, k=case.n_rows // 50, tau=0,
         seed=0, phases=2,
     )  # fmt: skip
     parts = [np.random.default_rng(part).permutation(case.n_rows) for part in range(timed)]
