@@ -3,3 +3,15 @@
 The package knows no dataset, no file format of ours and no language model: it takes features (N x d) and
 labels (N) and says, for every row in input order, how predictable it is and whether it stays.
 """
+
+from aflite.checkpoint import CheckpointMismatchError
+from aflite.filter import filter_dataset
+from aflite.results import FilterResult, PhaseRecord, StopReason
+
+__all__ = [
+    "CheckpointMismatchError",
+    "FilterResult",
+    "PhaseRecord",
+    "StopReason",
+    "filter_dataset",
+]

@@ -1,0 +1,68 @@
+"""State of a run after each phase, in one file that is replaced as a whole."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = 1
+_CHUNK_BYTES = 64 * 2**20
+
+
+class CheckpointMismatchError(ValueError):
+    """A checkpoint belongs to a run with other parameters or inputs."""
+
+
+def fingerprint(array: NDArray[Any]) -> str:
+    """Hash of shape, type and contents of an array, read in pieces."""
+    digest = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=16)
+    rows = max(1, _CHUNK_BYTES // max(1, array[:1].nbytes))
+    for start in range(0, array.shape[0], rows):
+        digest.update(np.ascontiguousarray(array[start : start + rows]).data)
+    return digest.hexdigest()
+
+
+def save(path: Path, config: dict[str, Any], record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write configuration, record (both JSON values) and arrays beside `path`, then rename."""
+    meta = json.dumps({"format": FORMAT, "config": config, "record": record})
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            np.savez(file, allow_pickle=False, meta=np.array(meta), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load(path: Path, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
+    """Read what `save` wrote, or None where there is no file.
+
+    Raises
+    ------
+    CheckpointMismatchError
+        The file was written with another configuration; the message names every field that differs.
+    """
+    if not path.exists():
+        return None
+    with np.load(path, allow_pickle=False) as file:
+        meta = json.loads(str(file["meta"]))
+        arrays = {name: file[name] for name in file.files if name != "meta"}
+    written = {"format": meta["format"], **meta["config"]}
+    wanted = {"format": FORMAT, **json.loads(json.dumps(config))}
+    different = [
+        f"{name} was {written.get(name)!r} and is now {wanted.get(name)!r}"
+        for name in wanted | written
+        if written.get(name) != wanted.get(name)
+    ]
+    if different:
+        raise CheckpointMismatchError(
+            f"checkpoint: {path.name} belongs to another run: {'; '.join(different)}; "
+            "give the same parameters and inputs, or another file"
+        )
+    return meta["record"], arrays

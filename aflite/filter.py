@@ -1,0 +1,231 @@
+"""AFLite: iterative removal of the rows that simple classifiers predict too reliably (Algorithm 1)."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+from aflite import validation
+from aflite.checkpoint import fingerprint
+from aflite.loop import Removal, Store, run
+from aflite.models import MODELS, Data, family
+from aflite.results import FilterResult
+from aflite.scoring import Partitioner, Scorer
+from aflite.strategies import STRATEGIES, Strategy
+
+PARTITIONS = ("auto", "blocked", "independent")
+
+
+def filter_dataset(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n: int,
+    m: int,
+    t: int,
+    k: int,
+    tau: float,
+    seed: int,
+    model: Any = "logistic",
+    c: float = 1.0,
+    class_weight: Any = None,
+    strategy: Strategy = "slicing",
+    temperature: float = 0.05,
+    look_ahead: bool = False,
+    partitions: Literal["auto", "blocked", "independent"] | Partitioner = "auto",
+    block_size: int | None = None,
+    groups: ArrayLike | None = None,
+    stratify: bool = False,
+    phases: int | None = None,
+    n_batches: int = 1,
+    n_jobs: int | None = None,
+    threads: int | None = None,
+    device: str = "cpu",
+    checkpoint: str | Path | None = None,
+) -> FilterResult:
+    """Remove the rows whose labels classifiers on pre-computed features predict too reliably.
+
+    Algorithm 1 of Le Bras et al. (ICML 2020). In each phase m classifiers train on t random rows of what is
+    left and predict the others; of the rows with predictability >= tau the k highest leave, of equal ones the
+    earlier rows, never below n rows. The run stops when fewer than k leave or n is reached.
+
+    Parameters
+    ----------
+    features : array_like of float, shape (N, d)
+        Phi(X). float16, float32 or float64; a memory map is not loaded as a whole. Read as float32.
+    labels : array_like of int, shape (N,)
+        Any integers.
+    n : int
+        Rows to keep at least, 1 <= n < N.
+    m : int
+        Random partitions a phase.
+    t : int
+        Rows each classifier trains on, t < n (t < N when nothing is removed).
+    k : int
+        Rows to remove a phase; 0 only scores.
+    tau : float
+        Least predictability of a removed row, in [0, 1].
+    seed : int
+        Equal seeds give equal results, for any number of threads or jobs.
+    model : str or classifier
+        "logistic" (all m at once), "svm" (linear), "ridge", "knn" (5 nearest, FAISS), "mlp" (64 hidden
+        units), or a
+        scikit-learn classifier, which is cloned for every part.
+    c : float
+        Inverse strength of the L2 penalty, as scikit-learn's C; ridge takes alpha = 1 / c.
+    class_weight : "balanced", dict of label to float, or None
+        For logistic, svm and ridge, as in scikit-learn.
+    strategy : {"slicing", "greedy", "sampling"}
+        The k highest; one row a phase (k must be 1); k drawn without replacement with probability rising as
+        exp(predictability / temperature).
+    temperature : float
+        For sampling, > 0.
+    look_ahead : bool
+        Score the rows about to leave once more, by m classifiers that train on parts of the rows that would
+        stay; only those that still reach tau leave.
+    partitions : {"auto", "blocked", "independent"} or callable
+        Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of
+        its own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t,
+        generator)
+        -> m arrays of row numbers.
+    block_size : int, optional
+        Rows a block; by default near min(512, t / 12).
+    groups : array_like, shape (N,), optional
+        Rows of a group are on one side of every partition; parts then have at most t rows.
+    stratify : bool
+        Keep label shares in every part (exactly when independent, within a row a block and class when
+        blocked).
+    phases : int, optional
+        Scoring phases at most, rows leave between them; 1 only scores.
+    n_batches : int
+        Batches of classifiers that can run apart; part of what fixes the result. Batches that would need too
+        much memory are split further.
+    n_jobs : int, optional
+        joblib workers for the batches. Inside ``joblib.parallel_config(...)`` its backend is used (loky, ray,
+        dask).
+    threads : int, optional
+        Threads of a batch; by default as many as torch uses.
+    device : str
+        A torch device. "cuda" gives the batches to all GPUs in turn.
+    checkpoint : path, optional
+        File that holds the state after every phase. A run that finds it continues to the same result.
+
+    Returns
+    -------
+    FilterResult
+
+    Raises
+    ------
+    ValueError, TypeError
+        A parameter is out of its range, features are not finite or lengths differ; the message names the
+        number.
+    CheckpointMismatchError
+        The checkpoint belongs to other parameters or inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat([0, 1], 200)
+    >>> features = rng.normal(size=(400, 5)) + 3 * np.outer(labels * (np.arange(400) % 2), np.ones(5))
+    >>> result = filter_dataset(features, labels, n=250, m=16, t=100, k=50, tau=0.9, seed=0)
+    >>> int(result.kept.sum()), str(result.stop_reason)
+    (250, 'reached_n')
+    """
+    matrix = validation.features(features)
+    n_rows = matrix.shape[0]
+    classes, codes = validation.labels(labels, n_rows)
+    weight = validation.class_weight(class_weight, classes, model)
+    data = Data(matrix, codes, classes.size)
+    chosen = family(model, c=validation.number("c", c, above=0), class_weight=weight)
+    scorer = Scorer(
+        data, chosen, m, t, seed, partitions, block_size, None, stratify, n_batches, n_jobs, threads, device
+    )
+    removal = Removal(scorer, n, k, tau, strategy, temperature, look_ahead, phases)
+    _check(n_rows, removal)
+    _check_choices(model, removal, groups)
+    if groups is not None:
+        grouped = replace(scorer, groups=validation.groups(groups, n_rows, t))
+        removal = replace(removal, scorer=grouped)
+    store = None
+    if checkpoint is not None:
+        store = Store(Path(checkpoint), _config(removal, model, c, class_weight))
+    return run(removal, store)
+
+
+def _check(n_rows: int, removal: Removal) -> None:
+    """Check the numbers; N is at least 2 because there are two classes."""
+    scorer, phases = removal.scorer, removal.phases
+    validation.integer("m", scorer.m, least=1)
+    validation.integer("k", removal.k, least=0)
+    validation.integer("seed", scorer.seed, least=0)
+    validation.number("tau", removal.tau, least=0, most=1)
+    validation.number("temperature", removal.temperature, above=0)
+    validation.integer("n_batches", scorer.n_batches, least=1)
+    for name, value in (("phases", phases), ("threads", scorer.threads), ("block_size", scorer.block_size)):
+        if value is not None:
+            validation.integer(name, value, least=1)
+    n = validation.integer(
+        "n", removal.n, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)"
+    )
+    if removal.k == 0 or phases == 1:
+        validation.integer(
+            "t", scorer.t, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)"
+        )
+    else:
+        validation.integer(
+            "t",
+            scorer.t,
+            least=1,
+            most=n - 1,
+            why=f" (less than n = {n}, or the last phases have none to predict)",
+        )
+
+
+def _check_choices(model: Any, removal: Removal, groups: Any) -> None:
+    if not isinstance(model, str) and not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise TypeError(f"model must be a name or a classifier with fit and predict, got {model!r}")
+    if isinstance(model, str):
+        validation.one_of("model", model, MODELS)
+    validation.one_of("strategy", removal.strategy, STRATEGIES)
+    if removal.strategy == "greedy" and removal.k not in (0, 1):
+        raise ValueError(
+            f"k must be 1 with strategy='greedy', one row a phase, got {removal.k}; or use 'slicing'"
+        )
+    partitions = removal.scorer.partitions
+    if not callable(partitions):
+        validation.one_of("partitions", partitions, PARTITIONS)
+    if groups is not None and removal.scorer.stratify:
+        raise ValueError(
+            "groups and stratify exclude each other: whole groups cannot keep label shares; drop one"
+        )
+
+
+def _config(removal: Removal, model: Any, c: float, class_weight: Any) -> dict[str, Any]:
+    """All that fixes a result, as JSON values."""
+    scorer, data = removal.scorer, removal.scorer.data
+    callable_name = getattr(scorer.partitions, "__qualname__", repr(scorer.partitions))
+    return {
+        "n": removal.n,
+        "m": scorer.m,
+        "t": scorer.t,
+        "k": removal.k,
+        "tau": removal.tau,
+        "seed": scorer.seed,
+        "model": model if isinstance(model, str) else repr(model),
+        "c": c,
+        "class_weight": repr(class_weight),
+        "strategy": removal.strategy,
+        "temperature": removal.temperature,
+        "look_ahead": removal.look_ahead,
+        "partitions": scorer.partitions if isinstance(scorer.partitions, str) else callable_name,
+        "block_size": scorer.block_size,
+        "stratify": scorer.stratify,
+        "phases": removal.phases,
+        "n_batches": scorer.n_batches,
+        "device": scorer.device.partition(":")[0],
+        "features": fingerprint(data.features),
+        "labels": fingerprint(data.codes),
+        "groups": None if scorer.groups is None else fingerprint(scorer.groups),
+    }

@@ -1,0 +1,345 @@
+"""Model families M: how the classifiers of a phase are trained and what they predict."""
+
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aflite.partitions import Layout, blocked
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from aflite.lanes import Lanes
+    from aflite.rows import Rows
+    from aflite.solver import Solution, Spectrum
+
+logger = logging.getLogger(__name__)
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.floating]
+ClassWeight = str | NDArray[np.float64] | None
+
+NEIGHBOURS = 5
+_PREDICT_ROWS = 65_536
+_SPECTRUM_ROWS = 4096
+_CACHE_BYTES = 256 * 2**20
+_STATE_BYTES = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class Data:
+    """What every phase works on; codes are 0 .. n_classes - 1."""
+
+    features: Floats
+    codes: Ints
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What a phase's batches of classifiers have in common: preconditioner and starting point."""
+
+    spectrum: "Spectrum"
+    weights: Floats | None
+    intercepts: Floats | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One batch of classifiers: parts of the pool to train on, rows to predict.
+
+    `targets` None means the pool itself, out of sample; otherwise rows outside the pool. `device` and
+    `threads` are where it runs.
+    """
+
+    pool: Ints
+    targets: Ints | None
+    layout: Layout
+    seed: np.random.SeedSequence
+    device: str
+    threads: int | None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """For every target: by how many classifiers it was predicted, by how many rightly.
+
+    `incomplete` counts parts that lack a class of the pool; `weights` (K', d) and `intercepts` (K',) are the
+    mean solution, for a warm start, where the family has one.
+    """
+
+    correct: Ints
+    held_out: Ints
+    incomplete: int
+    weights: Floats | None = None
+    intercepts: Floats | None = None
+
+
+class Family(Protocol):
+    """A model family."""
+
+    def max_parts(self, data: Data, t: int) -> int:
+        """How many classifiers one batch may hold."""
+
+    def prepare(
+        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
+    ) -> Shared | None:
+        """Compute once a phase what all batches share; `last` has the phase before's mean solution."""
+
+    def score(self, data: Data, task: Task, shared: Shared | None) -> Counts:
+        """Train a batch of classifiers and predict."""
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """L2-penalised logistic regression by the solver of this package."""
+
+    c: float = 1.0
+    class_weight: ClassWeight = None
+
+    def max_parts(self, data: Data, t: int) -> int:
+        """Bound the stored curvatures (t x K a classifier) and the solver's vectors (K x d a classifier)."""
+        columns = 1 if data.n_classes == 2 else data.n_classes
+        cache, state = 4 * t * columns, 4 * 24 * columns * data.features.shape[1]
+        return int(max(1, min(_CACHE_BYTES // cache, _STATE_BYTES // state)))
+
+    def prepare(
+        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
+    ) -> Shared:
+        """Take the spectrum of a sample of the pool; start from the last phase's mean or from a pilot fit."""
+        import torch
+
+        from aflite.lanes import lanes
+        from aflite.rows import Rows
+        from aflite.solver import spectrum
+
+        size = min(pool.size, max(_SPECTRUM_ROWS, 8 * data.features.shape[1]))
+        rng = np.random.default_rng(seed)
+        sample = np.sort(rng.choice(pool, size, replace=False))
+        cpu = torch.device("cpu")
+        rows = Rows(data.features, cpu)
+        with lanes(None, cpu) as workers:
+            base = spectrum(rows, sample, workers)
+            if last is not None:
+                return Shared(base, last.weights, last.intercepts)
+            chosen = np.sort(rng.choice(pool, max(size, t), replace=False))
+            parts = blocked(chosen.size, 1, chosen.size, seed=seed)
+            # With C scaled by the size the pilot's penalty weighs as it does in a part of t rows.
+            pilot, trainable = self.solve(
+                data, chosen, parts, rows, base, workers, c=self.c * t / chosen.size, start=None
+            )
+            return Shared(base, *_mean(pilot, trainable))
+
+    def score(self, data: Data, task: Task, shared: Shared | None) -> Counts:
+        """Solve all problems of the batch together and predict every target with one product."""
+        import torch
+
+        from aflite.lanes import lanes
+        from aflite.rows import Rows
+        from aflite.solver import count_correct
+
+        if shared is None:
+            raise TypeError("Logistic.score needs what prepare returned")
+        device = torch.device(task.device)
+        rows = Rows(data.features, device)
+        start = None
+        if shared.weights is not None and shared.intercepts is not None:
+            # joblib hands its workers arrays that must not be written to, which torch warns about: copy.
+            weights, intercepts = np.array(shared.weights), np.array(shared.intercepts)
+            start = (torch.from_numpy(weights).to(device), torch.from_numpy(intercepts).to(device))
+        base = shared.spectrum.to(device)
+        with lanes(task.threads, device) as workers:
+            solution, trainable = self.solve(
+                data, task.pool, task.layout, rows, base, workers, c=self.c, start=start
+            )
+            targets, trained, held_out = _targets(task)
+            correct = count_correct(solution, rows, targets, data.codes[targets], trained, workers)
+        return Counts(correct, held_out, _incomplete(data, task), *_mean(solution, trainable))
+
+    def solve(
+        self,
+        data: Data,
+        pool: Ints,
+        layout: Layout,
+        rows: "Rows",
+        base: "Spectrum",
+        workers: "Lanes",
+        *,
+        c: float,
+        start: "tuple[Tensor, Tensor] | None",
+    ) -> "tuple[Solution, Tensor]":
+        """Fit the parts of a layout; return the classifiers and which had two classes to tell apart."""
+        from aflite.solver import Newton
+        from aflite.training import TrainingSet
+
+        training = TrainingSet(
+            rows,
+            pool,
+            data.codes,
+            data.n_classes,
+            layout,
+            class_weight=self.class_weight,
+            centre=base.mean,
+            lanes=workers,
+        )
+        newton = Newton(training, base, c=c, lanes=workers)
+        solution = newton.solve(start)
+        logger.debug("%d classifiers: %d steps, %d passes", layout.n_parts, solution.steps, solution.passes)
+        return solution, newton.trainable
+
+
+def _mean(solution: "Solution", trainable: "Tensor") -> tuple[Floats, Floats]:
+    """Mean weights (K', d) and intercepts (K',) of the classifiers that were fitted."""
+    count = max(1, int(trainable.sum()))
+    weights = solution.weights[trainable].sum(0) / count
+    intercepts = solution.intercepts[trainable].nan_to_num(neginf=0.0).sum(0) / count
+    return weights.cpu().numpy(), intercepts.cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Estimators:
+    """Any classifier with fit and predict, trained part by part.
+
+    `make` returns a new classifier for a random state. `quiet` silences convergence warnings of our own
+    choices.
+    """
+
+    make: Callable[[int], Any]
+    quiet: bool = False
+
+    def max_parts(self, data: Data, t: int) -> int:
+        """Batches of any size: one classifier lives at a time."""
+        return int(np.iinfo(np.int64).max)
+
+    def prepare(
+        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
+    ) -> None:
+        """Nothing is shared."""
+        return
+
+    def score(self, data: Data, task: Task, shared: Shared | None) -> Counts:
+        """Fit one classifier a part and predict the targets that it did not train on."""
+        targets, trained, held_out = _targets(task)
+        correct = np.zeros(targets.size, dtype=np.int64)
+        for part, state in enumerate(task.seed.generate_state(task.layout.n_parts)):
+            rows = task.pool[task.layout.part(part)]
+            unseen = np.arange(targets.size) if trained is None else np.flatnonzero(~trained[part])
+            predict = self._fit(data, rows, int(state))
+            for start in range(0, unseen.size, _PREDICT_ROWS):
+                chunk = unseen[start : start + _PREDICT_ROWS]
+                correct[chunk] += predict(targets[chunk]) == data.codes[targets[chunk]]
+        return Counts(correct, held_out, _incomplete(data, task))
+
+    def _fit(self, data: Data, rows: Ints, state: int) -> Callable[[Ints], Ints]:
+        codes = data.codes[rows]
+        if np.all(codes == codes[0]):
+            return lambda targets: np.full(targets.size, codes[0])
+        model = self.make(state)
+        with warnings.catch_warnings():
+            if self.quiet:
+                from sklearn.exceptions import ConvergenceWarning
+
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(_single(data.features[rows]), codes)
+        return lambda targets: np.asarray(model.predict(_single(data.features[targets])))
+
+
+class NearestNeighbours:
+    """Vote of the k nearest training rows (Euclidean, exact, FAISS); the nearest breaks ties."""
+
+    def __init__(self, k: int = NEIGHBOURS) -> None:
+        """Set the number of neighbours."""
+        self.k = k
+
+    def fit(self, features: Floats, codes: Ints) -> "NearestNeighbours":
+        """Index the training rows, float32 of shape (t, d)."""
+        import faiss
+
+        self._index = faiss.IndexFlatL2(features.shape[1])
+        self._index.add(np.ascontiguousarray(features))
+        self._codes = codes
+        return self
+
+    def predict(self, features: Floats) -> Ints:
+        """Class of each row, int64 of shape (n,)."""
+        k = min(self.k, self._codes.size)
+        _, index = self._index.search(np.ascontiguousarray(features), k)
+        votes = self._codes[index]
+        # The extra halves sum to less than one vote, and the nearest row's outweighs all the others'.
+        worth = 1 + 0.5 ** np.arange(1, k + 1)
+        totals = np.stack([((votes == code) * worth).sum(1) for code in range(self._codes.max() + 1)])
+        nearest: Ints = totals.argmax(0)
+        return nearest
+
+
+def family(model: Any, *, c: float, class_weight: ClassWeight) -> Family:
+    """Return the family called `model`: a name of `MODELS`, or a classifier with fit and predict to clone."""
+    if model == "logistic":
+        return Logistic(c, class_weight)
+    if isinstance(model, str):
+        return Estimators(_Named(model, c, class_weight), quiet=True)
+    return Estimators(_Cloned(model))
+
+
+MODELS = ("logistic", "svm", "ridge", "knn", "mlp")
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: str
+    c: float
+    class_weight: ClassWeight
+
+    def __call__(self, state: int) -> Any:
+        given = self.class_weight
+        weight = dict(enumerate(given.tolist())) if isinstance(given, np.ndarray) else given
+        if self.name == "svm":
+            from sklearn.svm import LinearSVC
+
+            return LinearSVC(C=self.c, class_weight=weight, random_state=state)
+        if self.name == "ridge":
+            from sklearn.linear_model import RidgeClassifier
+
+            return RidgeClassifier(alpha=1 / self.c, class_weight=weight)
+        if self.name == "mlp":
+            from sklearn.neural_network import MLPClassifier
+
+            return MLPClassifier((64,), learning_rate_init=0.01, max_iter=100, random_state=state)
+        return NearestNeighbours()
+
+
+@dataclass(frozen=True)
+class _Cloned:
+    prototype: Any
+
+    def __call__(self, state: int) -> Any:
+        from sklearn.base import clone
+
+        model = clone(self.prototype)
+        if "random_state" in model.get_params() and model.get_params()["random_state"] is None:
+            model.set_params(random_state=state)
+        return model
+
+
+def _single(features: Floats) -> NDArray[np.float32]:
+    return np.asarray(features, dtype=np.float32)
+
+
+def _targets(task: Task) -> tuple[Ints, NDArray[np.bool_] | None, Ints]:
+    """Rows to predict, which classifier trained on which of them, and how many did not."""
+    if task.targets is not None:
+        return task.targets, None, np.full(task.targets.size, task.layout.n_parts)
+    trained = task.layout.trained(task.pool.size)
+    return task.pool, trained, task.layout.n_parts - trained.sum(0, dtype=np.int64)
+
+
+def _incomplete(data: Data, task: Task) -> int:
+    """Parts that lack a class which the pool has."""
+    present = np.bincount(data.codes[task.pool], minlength=data.n_classes) > 0
+    counts = task.layout.class_counts(data.codes[task.pool], data.n_classes)
+    return int((counts[:, present] == 0).any(1).sum())

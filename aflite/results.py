@@ -1,0 +1,94 @@
+"""What a run of the filter returns."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+HISTOGRAM_BINS = 20
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    REACHED_N = "reached_n"
+    FEW_PREDICTABLE = "few_predictable"
+    LOOK_AHEAD = "look_ahead_held_back_all"
+    ONE_CLASS = "one_class_left"
+    PHASE_LIMIT = "phase_limit"
+    SCORED_ONLY = "scored_only"
+
+
+@dataclass(frozen=True)
+class PhaseRecord:
+    """What one phase saw and did.
+
+    Attributes
+    ----------
+    phase : int
+        Number of the phase, from 0.
+    size : int
+        Rows at its start.
+    classes : int
+        Classes among them.
+    bias : float
+        Mean predictability of the rows that were held out at least once, in [0, 1]: the estimate of the
+        representation bias R(Phi, S, M) of section 2, eq. 5. Higher is easier.
+    histogram : tuple of int
+        Rows by predictability in 20 equal bins of [0, 1], the last closed.
+    eligible : int
+        Rows with predictability >= tau.
+    removed : int
+        Rows that left.
+    held_back : int
+        Rows that look-ahead kept from leaving.
+    never_held_out : int
+        Rows that every classifier trained on; they have no score and stay.
+    incomplete_parts : int
+        Training parts that lacked a class of the phase.
+    seconds : float
+        Wall-clock time.
+    """
+
+    phase: int
+    size: int
+    classes: int
+    bias: float
+    histogram: tuple[int, ...]
+    eligible: int
+    removed: int
+    held_back: int
+    never_held_out: int
+    incomplete_parts: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FilterResult:
+    """Outcome of `filter_dataset`; arrays have length N in input order.
+
+    Attributes
+    ----------
+    kept : ndarray of bool
+        Rows that stay.
+    predictability : ndarray of float64
+        Share, in [0, 1], of the classifiers that did not train on the row that predicted its label right:
+        Algorithm 1's estimate of the predictability score, |S| times eq. 4. Higher is easier. From the phase
+        that removed the row, or the last one; NaN where the row was never held out.
+    times_scored : ndarray of int64
+        Number of those classifiers.
+    removed_in_phase : ndarray of int64
+        Number of that phase, from 0; -1 for kept rows.
+    history : tuple of PhaseRecord
+        One record a phase; `history[p].phase == p`.
+    stop_reason : StopReason
+        Why the run ended; compares equal to its string.
+    """
+
+    kept: NDArray[np.bool_]
+    predictability: NDArray[np.float64]
+    times_scored: NDArray[np.int64]
+    removed_in_phase: NDArray[np.int64]
+    history: tuple[PhaseRecord, ...]
+    stop_reason: StopReason

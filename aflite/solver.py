@@ -1,0 +1,303 @@
+"""L2-penalised logistic regression for many training parts at once: Newton's method with conjugate gradients.
+
+Every problem j minimises scikit-learn's objective
+
+    C * sum_i w_ij * loss(y_i, W_j x_i + b_j) + |W_j|^2 / 2        (the intercept is not penalised)
+
+over the rows of its part: softmax loss, or the logistic loss with one weight vector when two classes are
+present. It is convex, so the minimum does not depend on the way there. All problems take their steps
+together; a block of rows that several of them train on is multiplied once with all their columns.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aflite.lanes import Lanes
+from aflite.rows import Rows
+from aflite.training import Sums, TrainingSet
+
+logger = logging.getLogger(__name__)
+
+TOLERANCE = 3e-3
+_MAX_STEPS = 50
+# A start that has overfitted to other rows costs more steps than 0 does.
+_WORTH = 0.5
+_MAX_CG = 30
+_CG_REDUCTION = 0.25
+_CHUNKS = 16
+_CHUNK_WORK = 2**22
+_PREDICT_ELEMENTS = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Classifiers in the features' own coordinates.
+
+    Attributes
+    ----------
+    weights : Tensor, float32, shape (m, K', d)
+        K' is the number of classes, or 1 for two classes.
+    intercepts : Tensor, float32, shape (m, K')
+        Minus infinity for a class that is absent from the part.
+    passes : int
+        Passes over the training blocks (one product with the features and one with their transpose each).
+    steps : int
+        Newton steps of the slowest problem.
+    """
+
+    weights: Tensor
+    intercepts: Tensor
+    passes: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Mean and principal axes of a sample of the rows: what the preconditioner of all problems is made of."""
+
+    mean: Tensor
+    axes: Tensor
+    variances: Tensor
+
+    def to(self, device: torch.device) -> "Spectrum":
+        """Copy to a device."""
+        return Spectrum(self.mean.to(device), self.axes.to(device), self.variances.to(device))
+
+
+def spectrum(rows: Rows, sample: NDArray[np.int64], lanes: Lanes) -> Spectrum:
+    """Eigendecomposition of the covariance of the sampled rows."""
+    chunks = [sample[start : start + 1024] for start in range(0, sample.size, 1024)]
+    mean = torch.stack(lanes.map(lambda i: rows.take(chunks[i]).sum(0), len(chunks))).sum(0) / sample.size
+
+    def gram(lane: int) -> Tensor:
+        total = torch.zeros(rows.width, rows.width, device=rows.device)
+        for chunk in chunks[lane::4]:
+            centred = rows.take(chunk) - mean
+            total.addmm_(centred.T, centred)
+        return total
+
+    covariance = torch.stack(lanes.map(gram, 4)).sum(0) / sample.size
+    variances, axes = torch.linalg.eigh(covariance)
+    return Spectrum(mean, axes, variances.clamp_min(0.0))
+
+
+class Newton:
+    """Newton's method for all parts of a training set, in lock step."""
+
+    def __init__(self, training: TrainingSet, base: Spectrum, *, c: float, lanes: Lanes) -> None:
+        """State the problems.
+
+        Parameters
+        ----------
+        training : TrainingSet
+            The parts, centred on the mean of `base`.
+        base : Spectrum
+            For the preconditioner.
+        c : float
+            Inverse strength of the penalty, scikit-learn's C.
+        lanes : Lanes
+            Workers.
+        """
+        self.training, self.base, self.c, self.lanes = training, base, c, lanes
+        n_present = training.present.sum(1)
+        self.trainable = n_present > 1
+        # Where a part holds two classes scikit-learn fits one vector; as two opposite ones its penalty is
+        # half.
+        two = (n_present == 2) & (not training.binary)
+        self.penalty = torch.where(two, 2.0, 1.0)[:, None, None]
+
+    def solve(self, start: tuple[Tensor, Tensor] | None = None, tolerance: float = TOLERANCE) -> Solution:
+        """Minimise all objectives.
+
+        Parameters
+        ----------
+        start : (Tensor, Tensor), optional
+            Weights (K', d) and intercepts (K',) that all problems start from.
+        tolerance : float
+            A problem is done when the root mean square change of its logits that still separates it from its
+            minimum, estimated from the gradient, is below this share of the spread of its logits.
+        """
+        m, k, d = self.training.shape
+        device = self.base.mean.device
+        w, b = torch.zeros(m, k, d, device=device), torch.zeros(m, k, device=device)
+        if start is not None:
+            w += start[0]
+            b += start[1] + start[0] @ self.base.mean
+        active = torch.nonzero(self.trainable).flatten()
+        w[~self.trainable] = 0.0
+        sums = self.training.gradient(w, b, active)
+        objective = self._objective(sums, w, active)
+        if start is not None and bool((objective > _WORTH * self._at_zero(active)).any()):
+            w.zero_(), b.zero_()
+            sums = self.training.gradient(w, b, active)
+            objective = self._objective(sums, w, active)
+        steps = 0
+        for steps in range(_MAX_STEPS):  # noqa: B007 (reported)
+            grad_w, grad_b, scale = self._scaled(sums, w, active)
+            keep = self._error(grad_w, grad_b, scale, active) > tolerance * (sums.spread.sqrt())
+            if not bool(keep.any()):
+                break
+            if not bool(keep.all()):
+                active, objective, sums = active[keep], objective[keep], sums.select(keep)
+                grad_w, grad_b, scale = grad_w[keep], grad_b[keep], scale[keep]
+            step_w, step_b = self._direction(grad_w, grad_b, scale, active)
+            slope = _dot(grad_w, grad_b, step_w, step_b)
+            sums, objective = self._search(w, b, step_w, step_b, slope, objective, active)
+        else:
+            logger.warning(
+                "%d of %d classifiers reached the limit of %d steps", active.numel(), m, _MAX_STEPS
+            )
+        return self._finished(w, b, steps)
+
+    def _search(
+        self,
+        w: Tensor,
+        b: Tensor,
+        step_w: Tensor,
+        step_b: Tensor,
+        slope: Tensor,
+        before: Tensor,
+        active: Tensor,
+    ) -> tuple[Sums, Tensor]:
+        """Step, halved where the objective falls too little (Armijo); `w` and `b` change in place."""
+        origin_w, origin_b = w[active], b[active]
+        length = torch.ones(active.numel(), device=w.device)
+        while True:
+            w[active] = origin_w + length[:, None, None] * step_w
+            b[active] = origin_b + length[:, None] * step_b
+            sums = self.training.gradient(w, b, active)
+            objective = self._objective(sums, w, active)
+            # Rounding in float32 may hide the last, tiny decreases.
+            bad = objective > before + 1e-4 * length * slope + 1e-6 * before.abs()
+            if not bool(bad.any()) or float(length.min()) < 1e-4:
+                return sums, objective
+            length = torch.where(bad, length / 2, length)
+
+    def _at_zero(self, active: Tensor) -> Tensor:
+        """Objective at weights and intercepts 0: every class that a part has is equally likely."""
+        classes = self.training.present[active].sum(1)
+        return self.c * self.training.total_weight[active] * classes.double().log()
+
+    def _objective(self, sums: Sums, w: Tensor, active: Tensor) -> Tensor:
+        norm = w[active].double().square().sum((1, 2)) * self.penalty[active, 0, 0]
+        return self.c * sums.loss + norm / 2
+
+    def _scaled(self, sums: Sums, w: Tensor, active: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradient, and C times the summed curvature of every logit."""
+        grad_w = self.c * sums.weights + self.penalty[active] * w[active]
+        # A class that the part lacks has curvature 0; any positive number keeps the preconditioner finite.
+        return grad_w, self.c * sums.intercepts, (self.c * sums.curvature).clamp_min(1e-6)
+
+    def _error(self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor) -> Tensor:
+        """Estimate of the root mean square distance of the logits from those of the minimum."""
+        decrement = _dot(grad_w, grad_b, *self._precondition(grad_w, grad_b, scale, active))
+        return (decrement / scale.sum(1)).sqrt()
+
+    def _precondition(self, v: Tensor, vb: Tensor, scale: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """Solve with (scale * covariance + penalty) in the axes of the sampled spectrum."""
+        axes, variances, penalty = self.base.axes, self.base.variances, self.penalty[active]
+        out = torch.empty_like(v)
+        n_chunks = max(1, min(_CHUNKS, v.shape[0], v.numel() * v.shape[2] // _CHUNK_WORK))
+
+        def chunk(lane: int) -> None:
+            part = slice(lane * v.shape[0] // n_chunks, (lane + 1) * v.shape[0] // n_chunks)
+            turned = v[part] @ axes
+            turned /= scale[part, :, None] * variances + penalty[part]
+            torch.matmul(turned, axes.T, out=out[part])
+
+        self.lanes.map(chunk, n_chunks)
+        return out, vb / scale
+
+    def _direction(
+        self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Newton steps by preconditioned conjugate gradients on H d = -g, all problems in lock step."""
+        x, xb = torch.zeros_like(grad_w), torch.zeros_like(grad_b)
+        r, rb = -grad_w, -grad_b
+        z, zb = self._precondition(r, rb, scale, active)
+        p, pb = z.clone(), zb.clone()
+        rz = _dot(r, rb, z, zb)
+        goal = rz * _CG_REDUCTION**2
+        for _ in range(_MAX_CG):
+            sums = self.training.hessian(p, pb, active)
+            hp, hpb = self.c * sums.weights + self.penalty[active] * p, self.c * sums.intercepts
+            curve = _dot(p, pb, hp, hpb)
+            alpha = torch.where(curve > 0, rz / curve, 0.0)
+            x += alpha[:, None, None] * p
+            xb += alpha[:, None] * pb
+            r -= alpha[:, None, None] * hp
+            rb -= alpha[:, None] * hpb
+            z, zb = self._precondition(r, rb, scale, active)
+            old, rz = rz, _dot(r, rb, z, zb)
+            if not bool((rz > goal).any()):
+                break
+            beta = torch.where(old > 0, rz / old, 0.0)
+            p = z + beta[:, None, None] * p
+            pb = zb + beta[:, None] * pb
+        return x, xb
+
+    def _finished(self, w: Tensor, b: Tensor, steps: int) -> Solution:
+        intercepts = b - w @ self.base.mean
+        lonely = torch.nonzero(~self.trainable).flatten()
+        if self.training.binary:
+            only_second = self.training.counts[lonely, 1] > 0
+            intercepts[lonely, 0] = torch.where(only_second, torch.inf, -torch.inf)
+        elif self.training.absent is not None:
+            intercepts = intercepts + self.training.absent
+        return Solution(w, intercepts, self.training.passes, steps)
+
+
+def _dot(a: Tensor, ab: Tensor, b: Tensor, bb: Tensor) -> Tensor:
+    return (a * b).sum((1, 2)) + (ab * bb).sum(1)
+
+
+def count_correct(
+    solution: Solution,
+    rows: Rows,
+    targets: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    trained: NDArray[np.bool_] | None,
+    lanes: Lanes,
+) -> NDArray[np.int64]:
+    """How many of the classifiers that did not train on a row predict its class.
+
+    Parameters
+    ----------
+    solution : Solution
+        The m classifiers.
+    rows : Rows
+        Feature access.
+    targets : ndarray of int64, shape (T,)
+        Rows to predict.
+    codes : ndarray of int64, shape (T,)
+        Their classes.
+    trained : ndarray of bool, shape (m, T), or None
+        Which classifier trained on which target; None: none did.
+    lanes : Lanes
+        Workers.
+
+    Returns
+    -------
+    ndarray of int64, shape (T,)
+    """
+    m, k, _ = solution.weights.shape
+    columns, shift = solution.weights.flatten(0, 1), solution.intercepts[:, :, None]
+    size = int(np.clip(_PREDICT_ELEMENTS // columns.shape[0], 32, 2048))
+
+    def chunk(index: int) -> NDArray[np.int64]:
+        part = slice(index * size, (index + 1) * size)
+        logits = (columns @ rows.take(targets[part]).T).view(m, k, -1) + shift
+        # Of equal logits the first class, as argmax; max is ten times faster over a short middle axis.
+        predicted = (logits[:, 0] > 0).long() if k == 1 else logits.max(1).indices
+        right = (predicted == torch.from_numpy(codes[part]).to(rows.device)).cpu().numpy()
+        if trained is not None:
+            right &= ~trained[:, part]
+        counts: NDArray[np.int64] = right.sum(0, dtype=np.int64)
+        return counts
+
+    return np.concatenate(lanes.map(chunk, -(-targets.size // size)))

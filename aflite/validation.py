@@ -1,0 +1,128 @@
+"""Checks of what users pass, made once at the public edge."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+_CHUNK_BYTES = 64 * 2**20
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Raise ValueError, with the closest match, when `value` is none of the allowed names."""
+    names = list(allowed)
+    if value in names:
+        return
+    close = difflib.get_close_matches(str(value), names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}{hint}")
+
+
+def integer(name: str, value: object, *, least: int, most: int | None = None, why: str = "") -> int:
+    """Return an integer in [least, most], or raise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    number = int(value)
+    if number < least or (most is not None and number > most):
+        limit = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ValueError(f"{name} must be {limit}{why}, got {number}")
+    return number
+
+
+def number(
+    name: str, value: object, *, above: float = -np.inf, least: float = -np.inf, most: float = np.inf
+) -> float:
+    """Return a finite float > above, >= least, <= most, or raise."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    result = float(value)
+    if not (np.isfinite(result) and above < result and least <= result <= most):
+        bounds = [
+            f"> {above:g}" if above > -np.inf else "",
+            f">= {least:g}" if least > -np.inf else "",
+            f"<= {most:g}" if most < np.inf else "",
+        ]
+        raise ValueError(f"{name} must be a number {' and '.join(filter(None, bounds))}, got {result}")
+    return result
+
+
+def features(value: Any, name: str = "features") -> NDArray[np.floating]:
+    """Return an (N, d) float array without NaN or infinite values; maps and half precision stay."""
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"{name} must have shape (N, d) with N and d at least 1, got shape {array.shape}")
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be numbers (float16, float32 or float64), got dtype {array.dtype}")
+    if array.dtype.kind != "f":
+        array = array.astype(np.float32)
+    rows = max(1, _CHUNK_BYTES // array[:1].nbytes)
+    bad: list[int] = []
+    with np.errstate(over="ignore"):
+        for start in range(0, array.shape[0], rows):
+            chunk = np.asarray(array[start : start + rows], dtype=np.float32)
+            bad.extend((start + np.flatnonzero(~np.isfinite(chunk).all(axis=1))).tolist())
+    if bad:
+        raise ValueError(
+            f"{name} must be finite in float32: {len(bad)} of {array.shape[0]} rows hold NaN or infinite "
+            f"values, the first is row {bad[0]}; drop or repair them"
+        )
+    return array
+
+
+def labels(value: Any, n_rows: int) -> tuple[NDArray[Any], Ints]:
+    """Return the classes, ascending, and the class position of every row (int64)."""
+    array = np.asarray(value)
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"labels must have shape ({n_rows},), one a row of features, got shape {array.shape}"
+        )
+    if array.dtype.kind not in "iub":
+        raise TypeError(
+            f"labels must be integers, got dtype {array.dtype}; map names or floats to integers first"
+        )
+    classes, codes = np.unique(array, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(f"labels must have at least 2 classes, all {n_rows} are {classes[0]}")
+    return classes, codes.astype(np.int64)
+
+
+def groups(value: Any, n_rows: int, t: int) -> Ints | None:
+    """Return group numbers 0 .. of every row, or None."""
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"groups must have shape ({n_rows},), one a row of features, got shape {array.shape}"
+        )
+    names, codes, sizes = np.unique(array, return_inverse=True, return_counts=True)
+    if sizes.max() > t:
+        name = names[sizes.argmax()]
+        raise ValueError(
+            f"groups must fit a training part: group {name!r} has {sizes.max()} rows, t is {t}; raise t"
+        )
+    return codes.astype(np.int64)
+
+
+def class_weight(value: Any, classes: NDArray[Any], model: Any) -> str | NDArray[np.float64] | None:
+    """Return None, "balanced", or one weight a class in the order of `classes`."""
+    if value is None:
+        return None
+    if model not in ("logistic", "svm", "ridge"):
+        raise ValueError(
+            f"class_weight must be None for model {model!r}; logistic, svm and ridge take class weights, "
+            "a scikit-learn classifier carries its own"
+        )
+    if isinstance(value, str):
+        one_of("class_weight", value, ["balanced"])
+        return value
+    if not isinstance(value, dict) or set(value) != set(classes.tolist()):
+        raise ValueError(
+            f"class_weight must be 'balanced' or a dict with a weight for each of the labels "
+            f"{classes.tolist()}, got {value!r}"
+        )
+    weights = [number(f"class_weight[{label}]", value[label], above=0) for label in classes.tolist()]
+    return np.array(weights)

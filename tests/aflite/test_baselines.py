@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+import aflite
+from aflite import baselines
+
+
+def test_random_subset():
+    labels = np.array([0] * 70 + [1] * 20 + [2] * 10)
+    mask = baselines.random_subset(labels, size=30, seed=0)
+    assert mask.sum() == 30
+    assert np.array_equal(mask, baselines.random_subset(labels, size=30, seed=0))
+    assert not np.array_equal(mask, baselines.random_subset(labels, size=30, seed=1))
+    balanced = baselines.random_subset(labels, size=31, seed=0, balanced=True)
+    assert sorted(np.bincount(labels[balanced]).tolist()) == [10, 10, 11]
+    # 60 of 3 labels: 20 each, but label 2 has only 10, so the others share the rest; label 1 gives all 20.
+    scarce = baselines.random_subset(labels, size=60, seed=0, balanced=True)
+    assert np.bincount(labels[scarce]).tolist() == [30, 20, 10]
+
+
+def test_single_model_removes_planted_rows(planted):
+    features, labels, easy = planted()
+    kept = baselines.single_model(features, labels, n=900, t=300, seed=0)
+    assert kept.sum() == 900
+    assert easy[~kept].mean() > 0.95
+
+
+def test_associations_by_hand():
+    """Four rows; "cat" stands in two of label 0 and none of label 1, "a" in all.
+
+    Without smoothing there are 2 + 4 = 6 counts: p(cat, 0) = 2/6, p(cat) = 2/6, p(0) = 4/6 and so
+    PMI(cat, 0) = log(1 / (4/6)) = log 1.5; p(a, 0) = 2/6, p(a) = 4/6: log(2/6 / (4/6 * 4/6)) = log 0.75.
+    """
+    texts, labels = ["A cat.", "a CAT a", "a", "A"], [0, 0, 1, 1]
+    table = baselines.associations(texts, labels, smoothing=0)
+    assert table.words == ("a", "cat")
+    assert table.pmi[:, 0] == pytest.approx([np.log(0.75), np.log(1.5)])
+    assert table.pmi[1, 1] == -np.inf
+    scores = baselines.pmi_scores(texts, labels, smoothing=0)
+    # Rows 0 and 1: the greater of both; rows 2 and 3: PMI(a, 1) = log(2/6 / (4/6 * 2/6)) = log 1.5.
+    assert scores == pytest.approx([np.log(1.5)] * 4)
+    assert baselines.pmi_scores(["a", "...", "a a"], [0, 1, 1], smoothing=0)[1] == 0
+
+
+def test_pmi_finds_give_away_words():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=400)
+    words = rng.choice(["red", "green", "blue", "tall", "small"], size=(400, 3))
+    texts = [" ".join(row) + (" nobody" if label and index % 2 else "") for index, (row, label) in enumerate(zip(words, labels, strict=True))]  # fmt: skip  # noqa: E501
+    give_away = np.array(["nobody" in text for text in texts])
+    kept = baselines.lowest(baselines.pmi_scores(texts, labels, smoothing=1), n=int((~give_away).sum()))
+    assert give_away[~kept].mean() > 0.95
+
+
+def test_lowest_keeps_the_lowest():
+    assert baselines.lowest([3, 1, 2, 3], n=2).tolist() == [False, True, True, False]
+
+
+def test_partial_input_feeds_the_filter():
+    labels = np.tile([0, 1], 60)
+    texts = [f"nobody sleeps {index % 7}" if label else f"someone walks {index % 5}" for index, label in enumerate(labels)]  # fmt: skip  # noqa: E501
+    features = baselines.partial_input(texts, width=256)
+    assert features.shape == (120, 256)
+    assert np.linalg.norm(features, axis=1) == pytest.approx(1, abs=1e-5)
+    result = aflite.filter_dataset(features, labels, n=80, m=8, t=40, k=0, tau=0.5, seed=0)
+    assert result.history[0].bias > 0.95
+
+
+def test_pair_features():
+    joined = baselines.pair_features([[1.0, 2.0]], [[3.0, -1.0]])
+    assert joined.tolist() == [[1, 2, 3, -1, 2, 3, 3, -2]]
+    with pytest.raises(ValueError, match="hypothesis must have the shape"):
+        baselines.pair_features([[1.0]], [[1.0, 2.0]])
+
+
+def test_repair_lowers_the_weight_of_easy_rows(planted):
+    features, labels, easy = planted(n_rows=600, noise=5)
+    weights = baselines.repair_weights(features, labels, seed=0)
+    assert ((weights >= 0) & (weights <= 1)).all()
+    assert weights[easy].mean() < weights[~easy].mean() / 2
+    assert np.array_equal(weights, baselines.repair_weights(features, labels, seed=0))

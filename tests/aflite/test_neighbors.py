@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import cosine_similarity
+
+from aflite import neighbors
+
+
+def test_nearest_removed_equals_brute_force():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(200, 10))
+    kept = rng.random(200) < 0.4
+    found = neighbors.nearest_removed(features, kept, count=3)
+    similar = cosine_similarity(features[kept], features[~kept])
+    expected = np.flatnonzero(~kept)[np.argsort(-similar, axis=1)[:, :3]]
+    assert np.array_equal(found.rows, np.flatnonzero(kept))
+    assert np.array_equal(found.neighbors, expected)
+    assert np.allclose(found.similarity, -np.sort(-similar, axis=1)[:, :3], atol=1e-5)
+
+
+def test_fewer_removed_than_asked_for():
+    found = neighbors.nearest_removed(np.eye(4), [True, True, True, False], count=5)
+    assert found.neighbors.tolist() == [[3], [3], [3]]
+
+
+def test_duplicates_within_and_across():
+    first = np.array([[1.0, 0], [0, 1], [2, 0], [1, 1]])
+    within = neighbors.duplicates(first)
+    # Rows 0 and 2 point the same way; cos 45 degrees = 0.707 for the others.
+    assert list(zip(within.first, within.second, strict=True)) == [(0, 2)]
+    across = neighbors.duplicates(first, np.array([[0, 3.0], [1, 0.1]]), threshold=0.9)
+    # (1, 0.1) has cosine 1 / sqrt(1.01) = 0.995 with (1, 0) and (2, 0).
+    assert list(zip(across.first, across.second, strict=True)) == [(1, 0), (0, 1), (2, 1)]
+    assert across.similarity == pytest.approx([1, 0.99504, 0.99504], abs=1e-4)
+    none = neighbors.duplicates(first, np.array([[-1.0, -1.0]]))
+    assert none.first.size == none.similarity.size == 0
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"kept must have shape \(3,\).*got shape \(2,\)"):
+        neighbors.nearest_removed(np.eye(3), [True, False])
+    with pytest.raises(ValueError, match="mark some rows and leave some, got 3 of 3"):
+        neighbors.nearest_removed(np.eye(3), [True] * 3)
+    with pytest.raises(ValueError, match="second must have 3 columns as first has, got 2"):
+        neighbors.duplicates(np.eye(3), np.eye(2))

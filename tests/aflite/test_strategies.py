@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import aflite
+from aflite import strategies
+
+
+@given(scores=arrays(float, 20, elements=st.sampled_from([0.2, 0.5, 0.75, 0.8])), limit=st.integers(0, 25))
+def test_highest_takes_the_best_and_of_equals_the_first(scores, limit):
+    eligible = scores >= 0.5
+    chosen = strategies.highest(scores, eligible, limit)
+    expected = sorted(np.flatnonzero(eligible), key=lambda row: (-scores[row], row))[:limit]
+    assert chosen.tolist() == expected
+
+
+def test_sampling_follows_the_softmax():
+    """Scores 0.9, 0.8, 0.7, temperature 0.1: odds of one draw e^2 : e : 1, so 0.665, 0.245, 0.090."""
+    rng = np.random.default_rng(0)
+    scores, eligible = np.array([0.9, 0.1, 0.8, 0.7]), np.array([True, False, True, True])
+    counts = np.zeros(4)
+    for _ in range(5000):
+        counts[strategies.sampled(scores, eligible, 1, temperature=0.1, rng=rng)] += 1
+    # Standard deviation of a share of 0.665 over 5,000 draws: 0.0067.
+    assert counts / 5000 == pytest.approx([0.665, 0, 0.245, 0.090], abs=0.027)
+
+
+def test_sampling_draws_without_replacement():
+    rng = np.random.default_rng(0)
+    chosen = strategies.sampled(np.full(10, 0.5), np.ones(10, dtype=bool), 7, temperature=1.0, rng=rng)
+    assert len(set(chosen.tolist())) == 7
+
+
+def test_low_temperature_is_slicing(planted):
+    features, labels, _ = planted()
+    run = {"n": 800, "m": 24, "t": 200, "k": 100, "tau": 0.8, "seed": 1, "phases": 2}
+    sampled = aflite.filter_dataset(features, labels, **run, strategy="sampling", temperature=1e-4)
+    # Ties fall by chance, so compare the scores of those that left.
+    sliced = aflite.filter_dataset(features, labels, **run)
+    assert np.array_equal(
+        np.sort(sampled.predictability[~sampled.kept]), np.sort(sliced.predictability[~sliced.kept])
+    )
+
+
+def test_sampling_leaves_some_of_the_highest(planted):
+    features, labels, _ = planted()
+    run = {"n": 800, "m": 24, "t": 200, "k": 100, "tau": 0.5, "seed": 1, "phases": 2}
+    result = aflite.filter_dataset(features, labels, **run, strategy="sampling", temperature=0.2)
+    removed = result.predictability[~result.kept]
+    assert removed.size == 100
+    assert 0.5 <= removed.min() < np.sort(result.predictability)[-100]
+
+
+def test_greedy_removes_one_row_a_phase(planted):
+    features, labels, _ = planted(n_rows=200, noise=5)
+    run = {"n": 190, "m": 8, "t": 60, "k": 1, "tau": 0.5, "seed": 0}
+    result = aflite.filter_dataset(features, labels, **run, strategy="greedy")
+    assert [record.removed for record in result.history] == [1] * 10
+    sliced = aflite.filter_dataset(features, labels, **run)
+    assert np.array_equal(result.removed_in_phase, sliced.removed_in_phase)
+
+
+def test_look_ahead_keeps_rows_that_only_their_likes_predict():
+    """Rows 0 .. 39, class 1, lie at one far place; all others are class 0.
+
+    Every row is predicted by its neighbours, so all score 1 and rows 0 .. 39 make the slice, by row order.
+    Without them the nearest rows to that place are of class 0, so each of them scores 0 and stays.
+    """
+    features = np.random.default_rng(0).normal(size=(240, 4)) * 0.3
+    features[:40, 0] += 6
+    labels = (np.arange(240) < 40).astype(int)
+    run = {"n": 150, "m": 16, "t": 80, "k": 40, "tau": 0.9, "seed": 0, "model": "knn"}
+    plain = aflite.filter_dataset(features, labels, **run, phases=2)
+    assert np.flatnonzero(plain.removed_in_phase == 0).tolist() == list(range(40))
+    ahead = aflite.filter_dataset(features, labels, **run, look_ahead=True)
+    assert ahead.kept.all()
+    assert ahead.history[0].held_back == 40
+    assert ahead.stop_reason == "look_ahead_held_back_all"
+
+
+def test_look_ahead_removes_planted_rows(planted):
+    features, labels, easy = planted()
+    run = {"n": 700, "m": 24, "t": 200, "k": 100, "tau": 0.9, "seed": 0, "look_ahead": True}
+    result = aflite.filter_dataset(features, labels, **run)
+    assert (easy & ~result.kept).sum() > 0.95 * (~result.kept).sum()
+    assert sum(record.removed for record in result.history) == (~result.kept).sum()
