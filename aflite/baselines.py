@@ -54,9 +54,7 @@ def random_subset(labels: ArrayLike, *, size: int, seed: int, balanced: bool = F
     return mask
 
 
-def single_model(
-    features: ArrayLike, labels: ArrayLike, *, n: int, t: int, seed: int, c: float = 1.0
-) -> Mask:
+def single_model(features: ArrayLike, labels: ArrayLike, *, n: int, t: int, seed: int, c: float = 1.0) -> Mask:
     """Filter once with one classifier instead of many in turn.
 
     A logistic regression trains on t random rows; of the others, those leave first to whose label it gives

@@ -171,9 +171,7 @@ def _agreement(case: Case, features: Array, labels: Ints, n_parts: int) -> tuple
     layout = blocked(case.n_rows, case.m, case.t, seed=np.random.SeedSequence(0))
     shared = family.prepare(data, pool, case.t, np.random.SeedSequence(1), None)
     with lanes(None, cpu) as workers:
-        solution, _ = family.solve(
-            data, pool, layout, Rows(features, cpu), shared.spectrum, workers, c=1.0, start=None
-        )
+        solution, _ = family.solve(data, pool, layout, Rows(features, cpu), shared.spectrum, workers, c=1.0, start=None)
     shares = []
     for part in range(n_parts):
         rows = layout.part(part)
@@ -294,7 +292,5 @@ def snli_run(features: Array, labels: Ints, *, phases: int | None = None) -> tup
     """Run the whole filter at SNLI's size, from 495,000 rows to 92,000 in 40 phases."""
     k = -(-(SNLI.n_rows - SNLI_KEPT) // SNLI_PHASES)
     return with_memory(
-        lambda: filter_dataset(
-            features, labels, n=SNLI_KEPT, m=SNLI.m, t=SNLI.t, k=k, tau=0.5, seed=0, phases=phases
-        )
+        lambda: filter_dataset(features, labels, n=SNLI_KEPT, m=SNLI.m, t=SNLI.t, k=k, tau=0.5, seed=0, phases=phases)
     )

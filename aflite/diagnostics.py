@@ -87,9 +87,7 @@ def label_shares(labels: ArrayLike, kept: ArrayLike) -> LabelShares:
 
 def score_distribution(result: FilterResult) -> tuple[ScoreDistribution, ScoreDistribution]:
     """Distribution of predictability among the kept and the removed rows, in this order."""
-    return _distribution(result.predictability[result.kept]), _distribution(
-        result.predictability[~result.kept]
-    )
+    return _distribution(result.predictability[result.kept]), _distribution(result.predictability[~result.kept])
 
 
 def _distribution(scores: NDArray[np.float64]) -> ScoreDistribution:

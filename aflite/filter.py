@@ -166,13 +166,9 @@ def _check(n_rows: int, removal: Removal) -> None:
     for name, value in (("phases", phases), ("threads", scorer.threads), ("block_size", scorer.block_size)):
         if value is not None:
             validation.integer(name, value, least=1)
-    n = validation.integer(
-        "n", removal.n, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)"
-    )
+    n = validation.integer("n", removal.n, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)")
     if removal.k == 0 or phases == 1:
-        validation.integer(
-            "t", scorer.t, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)"
-        )
+        validation.integer("t", scorer.t, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)")
     else:
         validation.integer(
             "t",
@@ -190,16 +186,12 @@ def _check_choices(model: Any, removal: Removal, groups: Any) -> None:
         validation.one_of("model", model, MODELS)
     validation.one_of("strategy", removal.strategy, STRATEGIES)
     if removal.strategy == "greedy" and removal.k not in (0, 1):
-        raise ValueError(
-            f"k must be 1 with strategy='greedy', one row a phase, got {removal.k}; or use 'slicing'"
-        )
+        raise ValueError(f"k must be 1 with strategy='greedy', one row a phase, got {removal.k}; or use 'slicing'")
     partitions = removal.scorer.partitions
     if not callable(partitions):
         validation.one_of("partitions", partitions, PARTITIONS)
     if groups is not None and removal.scorer.stratify:
-        raise ValueError(
-            "groups and stratify exclude each other: whole groups cannot keep label shares; drop one"
-        )
+        raise ValueError("groups and stratify exclude each other: whole groups cannot keep label shares; drop one")
 
 
 def _config(removal: Removal, model: Any, c: float, class_weight: Any) -> dict[str, Any]:

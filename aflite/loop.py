@@ -32,9 +32,7 @@ class Removal:
     look_ahead: bool
     phases: int | None
 
-    def leaving(
-        self, phase: int, pool: Ints, scores: NDArray[np.float64], last: Counts
-    ) -> tuple[Ints, int, int]:
+    def leaving(self, phase: int, pool: Ints, scores: NDArray[np.float64], last: Counts) -> tuple[Ints, int, int]:
         """Positions in the pool that leave, how many were candidates, and how many rows reach tau."""
         # NaN, a row never held out, compares false.
         eligible = scores >= self.tau
@@ -97,9 +95,7 @@ class State:
         if found is None:
             return None
         record, arrays = found
-        history = [
-            PhaseRecord(**{**entry, "histogram": tuple(entry["histogram"])}) for entry in record["history"]
-        ]
+        history = [PhaseRecord(**{**entry, "histogram": tuple(entry["histogram"])}) for entry in record["history"]]
         last, nothing = None, np.empty(0, dtype=np.int64)
         if "weights" in arrays:
             last = Counts(nothing, nothing, 0, arrays["weights"], arrays["intercepts"])

@@ -108,9 +108,7 @@ class Logistic:
         cache, state = 4 * t * columns, 4 * 24 * columns * data.features.shape[1]
         return int(max(1, min(_CACHE_BYTES // cache, _STATE_BYTES // state)))
 
-    def prepare(
-        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
-    ) -> Shared:
+    def prepare(self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None) -> Shared:
         """Take the spectrum of a sample of the pool; start from the last phase's mean or from a pilot fit."""
         import torch
 
@@ -154,9 +152,7 @@ class Logistic:
             start = (torch.from_numpy(weights).to(device), torch.from_numpy(intercepts).to(device))
         base = shared.spectrum.to(device)
         with lanes(task.threads, device) as workers:
-            solution, trainable = self.solve(
-                data, task.pool, task.layout, rows, base, workers, c=self.c, start=start
-            )
+            solution, trainable = self.solve(data, task.pool, task.layout, rows, base, workers, c=self.c, start=start)
             targets, trained, held_out = _targets(task)
             correct = count_correct(solution, rows, targets, data.codes[targets], trained, workers)
         return Counts(correct, held_out, _incomplete(data, task), *_mean(solution, trainable))
@@ -216,9 +212,7 @@ class Estimators:
         """Batches of any size: one classifier lives at a time."""
         return int(np.iinfo(np.int64).max)
 
-    def prepare(
-        self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None
-    ) -> None:
+    def prepare(self, data: Data, pool: Ints, t: int, seed: np.random.SeedSequence, last: Counts | None) -> None:
         """Nothing is shared."""
         return
 

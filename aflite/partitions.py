@@ -153,9 +153,7 @@ def from_parts(parts: Sequence[Ints]) -> Layout:
     return _layout(np.concatenate(parts), bounds, members, [[int(size)] for size in sizes], len(parts))
 
 
-def _layout(
-    rows: Ints, bounds: Ints, members: list[list[int]], used: list[list[int]], n_parts: int
-) -> Layout:
+def _layout(rows: Ints, bounds: Ints, members: list[list[int]], used: list[list[int]], n_parts: int) -> Layout:
     return Layout(
         rows=rows.astype(np.int64),
         bounds=bounds.astype(np.int64),
@@ -165,9 +163,7 @@ def _layout(
     )
 
 
-def _ordered(
-    n_rows: int, rng: np.random.Generator, codes: Ints | None, groups: Ints | None
-) -> tuple[Ints, Ints]:
+def _ordered(n_rows: int, rng: np.random.Generator, codes: Ints | None, groups: Ints | None) -> tuple[Ints, Ints]:
     """Shuffle; return the row order and the places where it may be cut (0 and every group end)."""
     if groups is not None:
         ids, inverse, sizes = np.unique(groups, return_inverse=True, return_counts=True)
@@ -201,7 +197,6 @@ def _stratified(codes: Ints, t: int, rng: np.random.Generator) -> Ints:
     by_remainder = np.lexsort((rng.random(labels.size), quota - share))
     quota[by_remainder[: t - quota.sum()]] += 1
     picked = [
-        rng.permutation(np.flatnonzero(codes == label))[:count]
-        for label, count in zip(labels, quota, strict=True)
+        rng.permutation(np.flatnonzero(codes == label))[:count] for label, count in zip(labels, quota, strict=True)
     ]
     return rng.permutation(np.concatenate(picked))

@@ -47,9 +47,7 @@ def histograms(result: FilterResult, path: Path, *, phases: Sequence[int]) -> No
     for axis, phase in zip(axes[0], phases, strict=True):
         record = result.history[phase]
         axis.stairs(record.histogram, edges, fill=True, color=COLOURS[0])
-        axis.set(
-            title=f"phase {phase}: {record.size:,} rows, bias {record.bias:.2f}", xlabel="predictability"
-        )
+        axis.set(title=f"phase {phase}: {record.size:,} rows, bias {record.bias:.2f}", xlabel="predictability")
     axes[0, 0].set_ylabel("rows")
     _save(plt, figure, path)
 

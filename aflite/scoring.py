@@ -51,9 +51,7 @@ class Scorer:
 
         look_ahead = int(targets is not None)
         sizes = self._batch_sizes()
-        shared = self.family.prepare(
-            self.data, pool, self.t, phase_seed(self.seed, phase, _SAMPLE, look_ahead), last
-        )
+        shared = self.family.prepare(self.data, pool, self.t, phase_seed(self.seed, phase, _SAMPLE, look_ahead), last)
         layouts = phase_seed(self.seed, phase, _PARTS, look_ahead).spawn(len(sizes))
         states = phase_seed(self.seed, phase, _STATES, look_ahead).spawn(len(sizes))
         tasks = [
@@ -67,15 +65,11 @@ class Scorer:
             )
             for batch, size in enumerate(sizes)
         ]
-        results = Parallel(n_jobs=self.n_jobs)(
-            delayed(self.family.score)(self.data, task, shared) for task in tasks
-        )
+        results = Parallel(n_jobs=self.n_jobs)(delayed(self.family.score)(self.data, task, shared) for task in tasks)
         return _combined(results, sizes)
 
     def _batch_sizes(self) -> list[int]:
-        batches = min(
-            self.m, max(self.n_batches, math.ceil(self.m / self.family.max_parts(self.data, self.t)))
-        )
+        batches = min(self.m, max(self.n_batches, math.ceil(self.m / self.family.max_parts(self.data, self.t))))
         return [self.m // batches + (batch < self.m % batches) for batch in range(batches)]
 
     def _device(self, batch: int) -> str:
@@ -98,9 +92,7 @@ class Scorer:
         groups = None if self.groups is None else self.groups[pool]
         if self.partitions == "independent" or (self.partitions == "auto" and self._small()):
             return parts.independent(pool.size, m, self.t, seed=seed, codes=codes, groups=groups)
-        return parts.blocked(
-            pool.size, m, self.t, seed=seed, codes=codes, groups=groups, block_size=self.block_size
-        )
+        return parts.blocked(pool.size, m, self.t, seed=seed, codes=codes, groups=groups, block_size=self.block_size)
 
 
 def _positions(given: Sequence[Ints], pool: Ints, m: int) -> list[Ints]:
@@ -109,9 +101,7 @@ def _positions(given: Sequence[Ints], pool: Ints, m: int) -> list[Ints]:
         raise ValueError(f"partitions must return {m} index arrays, returned {len(given)}")
     for part in given:
         if np.size(part) == 0 or np.unique(part).size != np.size(part) or not np.isin(part, pool).all():
-            raise ValueError(
-                "partitions must return arrays of distinct rows that are left, at least one an array"
-            )
+            raise ValueError("partitions must return arrays of distinct rows that are left, at least one an array")
     return [np.searchsorted(pool, part) for part in given]
 
 
@@ -120,9 +110,7 @@ def _combined(results: Sequence[Counts], sizes: Sequence[int]) -> Counts:
     first = results[0]
     if first.weights is not None:
         weights = np.average([result.weights for result in results], axis=0, weights=sizes).astype(np.float32)
-        intercepts = np.average([result.intercepts for result in results], axis=0, weights=sizes).astype(
-            np.float32
-        )
+        intercepts = np.average([result.intercepts for result in results], axis=0, weights=sizes).astype(np.float32)
     correct: NDArray[np.int64] = np.sum([result.correct for result in results], axis=0)
     held_out: NDArray[np.int64] = np.sum([result.held_out for result in results], axis=0)
     return Counts(correct, held_out, sum(result.incomplete for result in results), weights, intercepts)

@@ -149,9 +149,7 @@ class Newton:
             slope = _dot(grad_w, grad_b, step_w, step_b)
             sums, objective = self._search(w, b, step_w, step_b, slope, objective, active)
         else:
-            logger.warning(
-                "%d of %d classifiers reached the limit of %d steps", active.numel(), m, _MAX_STEPS
-            )
+            logger.warning("%d of %d classifiers reached the limit of %d steps", active.numel(), m, _MAX_STEPS)
         return self._finished(w, b, steps)
 
     def _search(
@@ -213,9 +211,7 @@ class Newton:
         self.lanes.map(chunk, n_chunks)
         return out, vb / scale
 
-    def _direction(
-        self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _direction(self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
         """Newton steps by preconditioned conjugate gradients on H d = -g, all problems in lock step."""
         x, xb = torch.zeros_like(grad_w), torch.zeros_like(grad_b)
         r, rb = -grad_w, -grad_b

@@ -193,9 +193,7 @@ class TrainingSet:
         sums.curvature.index_add_(0, inside, curvature.sum(2))
         return pull
 
-    def _hessian_block(
-        self, block: _Block, logits: Tensor, here: Tensor | slice, inside: Tensor, sums: Sums
-    ) -> Tensor:
+    def _hessian_block(self, block: _Block, logits: Tensor, here: Tensor | slice, inside: Tensor, sums: Sums) -> Tensor:
         stored = block.stored[here]
         pull = stored * logits
         if self.binary:

@@ -32,9 +32,7 @@ def integer(name: str, value: object, *, least: int, most: int | None = None, wh
     return number
 
 
-def number(
-    name: str, value: object, *, above: float = -np.inf, least: float = -np.inf, most: float = np.inf
-) -> float:
+def number(name: str, value: object, *, above: float = -np.inf, least: float = -np.inf, most: float = np.inf) -> float:
     """Return a finite float > above, >= least, <= most, or raise."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be a number, got {value!r}")
@@ -76,13 +74,9 @@ def labels(value: Any, n_rows: int) -> tuple[NDArray[Any], Ints]:
     """Return the classes, ascending, and the class position of every row (int64)."""
     array = np.asarray(value)
     if array.shape != (n_rows,):
-        raise ValueError(
-            f"labels must have shape ({n_rows},), one a row of features, got shape {array.shape}"
-        )
+        raise ValueError(f"labels must have shape ({n_rows},), one a row of features, got shape {array.shape}")
     if array.dtype.kind not in "iub":
-        raise TypeError(
-            f"labels must be integers, got dtype {array.dtype}; map names or floats to integers first"
-        )
+        raise TypeError(f"labels must be integers, got dtype {array.dtype}; map names or floats to integers first")
     classes, codes = np.unique(array, return_inverse=True)
     if classes.size < 2:
         raise ValueError(f"labels must have at least 2 classes, all {n_rows} are {classes[0]}")
@@ -95,15 +89,11 @@ def groups(value: Any, n_rows: int, t: int) -> Ints | None:
         return None
     array = np.asarray(value)
     if array.shape != (n_rows,):
-        raise ValueError(
-            f"groups must have shape ({n_rows},), one a row of features, got shape {array.shape}"
-        )
+        raise ValueError(f"groups must have shape ({n_rows},), one a row of features, got shape {array.shape}")
     names, codes, sizes = np.unique(array, return_inverse=True, return_counts=True)
     if sizes.max() > t:
         name = names[sizes.argmax()]
-        raise ValueError(
-            f"groups must fit a training part: group {name!r} has {sizes.max()} rows, t is {t}; raise t"
-        )
+        raise ValueError(f"groups must fit a training part: group {name!r} has {sizes.max()} rows, t is {t}; raise t")
     return codes.astype(np.int64)
 
 

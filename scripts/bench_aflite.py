@@ -8,16 +8,12 @@ import typer
 
 from aflite import benchmark
 
-HEAD = (
-    "| case | first phase | next phase | loop | loop / first | loop / next | agreement | loop's agreement |"
-)
+HEAD = "| case | first phase | next phase | loop | loop / first | loop / next | agreement | loop's agreement |"
 
 
 def row(result: benchmark.Measurement) -> str:
     """One line of the table."""
-    shares = [
-        f"{share:.3%}" if share is not None else "" for share in (result.agreement, result.default_agreement)
-    ]
+    shares = [f"{share:.3%}" if share is not None else "" for share in (result.agreement, result.default_agreement)]
     cells = [
         str(result.case),
         f"{result.first:.2f} s",

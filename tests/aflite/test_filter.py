@@ -73,9 +73,7 @@ def test_scores_equal_those_of_a_loop_over_scikit_learn(planted):
     )
     right, held = np.zeros(300), np.zeros(300)
     for part in parts:
-        model = LogisticRegression(tol=1e-10, max_iter=10_000).fit(
-            features[part].astype(np.float64), labels[part]
-        )
+        model = LogisticRegression(tol=1e-10, max_iter=10_000).fit(features[part].astype(np.float64), labels[part])
         for row in set(range(300)) - set(part.tolist()):
             held[row] += 1
             right[row] += model.predict(features[row : row + 1].astype(np.float64))[0] == labels[row]
@@ -265,9 +263,7 @@ def test_groups_stay_on_one_side(planted, partitions):
     """Rows that are trained on together are held out together, so their counts are equal."""
     features, labels, _ = planted()
     groups = np.arange(labels.size) // 4
-    result = aflite.filter_dataset(
-        features, labels, **{**SMALL, "k": 0}, groups=groups, partitions=partitions
-    )
+    result = aflite.filter_dataset(features, labels, **{**SMALL, "k": 0}, groups=groups, partitions=partitions)
     counts = result.times_scored.reshape(-1, 4)
     assert (counts == counts[:, :1]).all()
     assert len(np.unique(counts)) > 3

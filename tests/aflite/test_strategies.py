@@ -39,9 +39,7 @@ def test_low_temperature_is_slicing(planted):
     sampled = aflite.filter_dataset(features, labels, **run, strategy="sampling", temperature=1e-4)
     # Ties fall by chance, so compare the scores of those that left.
     sliced = aflite.filter_dataset(features, labels, **run)
-    assert np.array_equal(
-        np.sort(sampled.predictability[~sampled.kept]), np.sort(sliced.predictability[~sliced.kept])
-    )
+    assert np.array_equal(np.sort(sampled.predictability[~sampled.kept]), np.sort(sliced.predictability[~sliced.kept]))
 
 
 def test_sampling_leaves_some_of_the_highest(planted):
