@@ -36,13 +36,9 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
     entries: dict[str, list[Any]] = {}
     for result in results:
         dataset, settings, mu = result["dataset"], result["settings"], result["metrics"]["mu"]
-        if "/" not in dataset["source"] or Path(dataset["source"]).is_dir():
-            raise EvaluationError(
-                f"--eval-results needs sets on the Hub, and {dataset['source']} is a folder: "
-                "push it and pass its ORG/NAME"
-            )
+        check_on_hub([dataset["source"]])
         drawn = f"{result['rows']:,} rows drawn" if settings["sample"] else "all rows"
-        ends = "" if mu["low"] is None else f", 95 % interval {mu['low']:.4f} to {mu['high']:.4f}"
+        ends = "" if mu["low"] is None else f"; corrected {mu['corrected']:.4f} ({mu['low']:.4f} to {mu['high']:.4f})"
         entry = EvalResultEntry(
             dataset_id=dataset["source"],
             task_id=dataset["config"],
@@ -59,6 +55,14 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
         write_text(path, yaml.safe_dump(eval_result_entries_to_yaml(some), sort_keys=False, allow_unicode=True))
         written.append(path)
     return written
+
+
+def check_on_hub(sources: Sequence[str] | None) -> None:
+    """Raise `EvaluationError` if a set is a local folder, as the default ones are."""
+    for source in sources or ("build",):
+        if "/" not in source or Path(source).is_dir():
+            message = f"--eval-results needs sets on the Hub, and {source} is a folder: push it and pass its ORG/NAME"
+            raise EvaluationError(message)
 
 
 def build_score_set(

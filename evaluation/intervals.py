@@ -19,6 +19,9 @@ from evaluation.scores import FloatArray, ScoredRows
 LEVEL = 0.95
 DRAWS = 200
 
+_FEWEST = 3
+"""Rows of the median subject and attribute below which the noise of γ(x, a) cannot be told: there, intervals of μ and η
+were seen to hold the truth in as few as none of 20 samples."""
 _MOST_VALUES = 4_000_000  # of noise held at once
 # Share of the noise that smooths which attribute is the largest, and the step of |η| at 0; chosen by simulation.
 _SMOOTHING_MU, _SMOOTHING_ETA = 0.15, 0.03
@@ -142,6 +145,8 @@ def _corrected(
     table = table_of(seen)
     value = plain(table)
     present = table.n > 0
+    if np.median(table.n[present]) < _FEWEST:
+        return Estimate(value, len(rows), None, None)
     found = spread(seen, values, len(rows.subjects), len(rows.templates))
     noise = _Noise(found, table.n, seed=seed, draws=draws)
     if not noise.known:

@@ -91,6 +91,8 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
             **pinned,
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(ref.path, **pinned)
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
     _refuse_missing(ref, head, type(model).__name__, {*info["missing_keys"], *mismatched})
     try:

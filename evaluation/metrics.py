@@ -53,7 +53,7 @@ METRICS: dict[str, Metric] = {
         "probability that the subjects get at all; the other numbers scale with it",
         0,
         1,
-        "neither",
+        "no better direction",
         None,
         "§5",
     ),

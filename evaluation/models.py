@@ -97,6 +97,8 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
         config = json.loads(config_path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise EvaluationError(f"{name}: config.json is not JSON ({error}); download the model again") from error
+    if not isinstance(config, dict):
+        raise EvaluationError(f"{name}: config.json holds no JSON object; download the model again")
     return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local)
 
 

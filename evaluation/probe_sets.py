@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from builders.folder import MANIFEST, Manifest, read_manifest, sha256
@@ -132,4 +133,6 @@ def _read(folder: Path, manifest: Manifest, config: str) -> pa.Table:
         raise EvaluationError(f"{folder}: config {config} lacks the column {', '.join(missing)}; build it again")
     if not len(rows):
         raise EvaluationError(f"{folder}: config {config} has no rows")
+    if pc.count_distinct(rows["id"]).as_py() < len(rows):
+        raise EvaluationError(f"{folder}: config {config} repeats an id; build it again")
     return rows

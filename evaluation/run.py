@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef, check_choice, resolve_model
 from evaluation.probe_sets import ProbeSet, default_sets, open_probe_set
 from evaluation.sampling import sample_rows
-from evaluation.scorers import make_scorer
+from evaluation.scorers import check_options, make_scorer
 from evaluation.scorers.base import Scorer
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
 from evaluation.summary import summarize
@@ -150,43 +149,56 @@ def evaluate(
     EvaluationError
         If the model, the set and the options do not go together, or other options made what is there.
     """
+    _check(ref, options, engine)
     place = store.place_of(out, ref, probes, options.protocol)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.revision, **asdict(options)}
-    if overwrite:
-        store.discard(place)
-    elif found := store.read_result(place, settings):
+    if not overwrite and (found := store.read_result(place, settings)):
         return Evaluated(found, place.result, fresh=False)
     scorer = _scorer(ref, options, engine)
     able, coverage = scorer.select(probes.rows)
     rows = probes.rows.filter(pa.array(able))
     if not len(rows):
-        raise EvaluationError(f"{ref.name} can score none of the {len(able):,} rows of {probes.name}: {coverage}")
+        lacking = ", ".join(coverage.get("subjects_left_out", ()))
+        raise EvaluationError(f"{ref.name} can score no row of {probes.name}: its vocabulary lacks {lacking}")
     if options.sample is not None:
         rows = rows.take(pa.array(sample_rows(rows, options.sample, seed=options.seed)))
-    shards = store.open_partial(place, settings, rows)
-    try:
-        _score_missing(place, shards, ref, options, engine)
-    except EvaluationError:  # which no second try would mend
-        store.close_partial(place)
-        raise
-    scores, seconds = store.merge_shards(place, shards)
-    result = {
-        "model": {"name": ref.name, "sha": ref.sha, "kind": ref.kind},
-        "dataset": probes.facts,
-        "settings": settings,
-        "coverage": coverage,
-        "scorer": scorer.facts,
-        "means": {name: pc.mean(scores[name]).as_py() for name in scores.column_names[1 + len(SCORE_COLUMNS) :]},
-        "rows": len(rows),
-        "seconds": round(seconds, 3),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {name: metadata.version(name) for name in ("probesieve", "torch", "transformers", "numpy")},
-        **aggregates_of(rows, scores, seed=options.seed),
-    }
-    store.write_table(scores, place.scores)
-    store.write_json(place.result, result)
-    store.close_partial(place)
+    with store.locked(place):
+        shards = store.open_partial(place, settings, rows, overwrite=overwrite)
+        try:
+            _score_missing(place, shards, ref, options, engine)
+        except EvaluationError:
+            store.abandon(place)
+            raise
+        scores, seconds = store.merge_shards(place, shards)
+        result = {
+            "model": {"name": ref.name, "sha": ref.sha, "kind": ref.kind},
+            "dataset": probes.facts,
+            "settings": settings,
+            "coverage": coverage,
+            "scorer": scorer.facts,
+            "means": {name: pc.mean(scores[name]).as_py() for name in scores.column_names[1 + len(SCORE_COLUMNS) :]},
+            "rows": len(rows),
+            "seconds": round(seconds, 3),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": store.versions(),
+            **aggregates_of(rows, scores, seed=options.seed),
+        }
+        store.finish(place, result, scores)
     return Evaluated(result, place.result, fresh=True)
+
+
+def _check(ref: ModelRef, options: Options, engine: Engine) -> None:
+    """Refuse what cannot be before anything is loaded, scored or replaced."""
+    given = {"prompt": options.prompt, "chat": options.chat, "pronouns": options.pronouns}
+    check_options(ref.kind, options.protocol, dtype=options.dtype, joint=options.joint, **given)
+    for name, value, least in (
+        ("--workers", engine.workers, 1),
+        ("--batch-size", engine.batch_size, 1),
+        ("--seed", options.seed, 0),
+    ):
+        if value < least:
+            raise EvaluationError(f"{name} must be at least {least}, not {value}")
+    _backend(engine)
 
 
 def aggregates_of(rows: pa.Table, scores: pa.Table, *, seed: int) -> dict[str, Any]:
@@ -231,7 +243,12 @@ def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Option
     start = time.perf_counter()
     rows = store.shard_rows(place, number)
     scorer = _scorer(ref, options, engine)
-    scores = scorer.score(rows).astype(np.float32)
+    try:
+        scores = scorer.score(rows).astype(np.float32)
+    except RuntimeError as error:
+        if "out of memory" not in str(error).lower():
+            raise
+        raise EvaluationError("out of memory: pass a smaller --batch-size; the same command goes on") from error
     columns = {"id": rows["id"]} | {name: scores[:, i] for i, name in enumerate(SCORE_COLUMNS)}
     columns |= {name: values.astype(np.float32) for name, values in scorer.row_facts.items()}
     seconds = f"{time.perf_counter() - start:.6f}"

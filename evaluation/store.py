@@ -7,10 +7,13 @@ finished shard; a run with the same settings continues it.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -60,29 +63,71 @@ def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | N
     EvaluationError
         If there is one of other settings; names the first that differs.
     """
-    if not place.result.is_file():
+    if not (place.result.is_file() and place.scores.is_file()):
         return None
     result: dict[str, Any] = read_json(place.result)
     _check_same(result.get("settings", {}), settings, place.result)
     return result
 
 
-def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table) -> int:
+@contextlib.contextmanager
+def locked(place: Place) -> Iterator[None]:
+    """Keep other runs out of a place; empty folders are gone afterwards.
+
+    Raises
+    ------
+    EvaluationError
+        If another run is in it.
+    """
+    place.result.parent.mkdir(parents=True, exist_ok=True)
+    lock = place.result.with_name(f".{place.result.stem}.lock")
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another run is scoring {place.result}; wait for it, or use another --out"
+            raise EvaluationError(message) from error
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+            for folder in (place.result.parent, *place.result.parents[1:3]):
+                with contextlib.suppress(OSError):  # not empty
+                    folder.rmdir()
+
+
+def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, overwrite: bool = False) -> int:
     """Start a run, or go on with one of the same settings; give the number of its shards.
+
+    Parameters
+    ----------
+    overwrite : bool
+        Whether to start anew where an unfinished run has other settings.
 
     Raises
     ------
     EvaluationError
         If an unfinished run there has other settings; names the first that differs.
     """
+    settings = {**settings, "versions": versions(), "rows a shard": ROWS_PER_SHARD}
     if (place.partial / SETTINGS).is_file():
-        _check_same(read_json(place.partial / SETTINGS), settings, place.partial)
-    else:
+        try:
+            _check_same(read_json(place.partial / SETTINGS), settings, place.partial)
+        except EvaluationError:
+            if not overwrite:
+                raise
+            shutil.rmtree(place.partial)
+    if not (place.partial / SETTINGS).is_file():
         shutil.rmtree(place.partial, ignore_errors=True)
-        place.partial.mkdir(parents=True)
+        place.partial.mkdir()
         pq.write_table(rows, place.partial / ROWS)
         write_json(place.partial / SETTINGS, settings)
     return -(-len(rows) // ROWS_PER_SHARD)
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that scores may depend on."""
+    return {name: metadata.version(name) for name in ("probesieve", "torch", "transformers", "tokenizers", "numpy")}
 
 
 def shard_rows(place: Place, number: int) -> pa.Table:
@@ -124,15 +169,18 @@ def merge_shards(place: Place, shards: int) -> tuple[pa.Table, float]:
     return pa.concat_tables(table.replace_schema_metadata(None) for table in tables), seconds
 
 
-def close_partial(place: Place) -> None:
-    """Remove what a finished run needed."""
+def finish(place: Place, result: Mapping[str, Any], scores: pa.Table) -> None:
+    """Store a result: scores first, its JSON last, in place of an older one; what the run needed goes."""
+    place.result.unlink(missing_ok=True)
+    write_table(scores, place.scores)
+    write_json(place.result, result)
     shutil.rmtree(place.partial)
 
 
-def discard(place: Place) -> None:
-    """Remove a result, finished or not."""
-    place.result.unlink(missing_ok=True)
-    shutil.rmtree(place.partial, ignore_errors=True)
+def abandon(place: Place) -> None:
+    """Remove an unfinished run, unless it has a finished shard to go on from."""
+    if not any(place.partial.glob("shard-*.parquet")):
+        shutil.rmtree(place.partial, ignore_errors=True)
 
 
 def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:

@@ -42,27 +42,6 @@ class Summary:
             for metric in [METRICS[name]]
         }
 
-    def to_markdown(self) -> str:
-        """Give the aggregates as a table that says how to read each."""
-        lines = [
-            "| metric | value | corrected | 95 % interval | n | range | ideal | what |",
-            "|---|---:|---:|---:|---:|---|---|---|",
-        ]
-        for name, estimate in self.aggregates.items():
-            metric = METRICS[name]
-            ends = "" if estimate.low is None else f"{_digits(estimate.low)} to {_digits(estimate.high)}"
-            ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
-            facts = [metric.symbol, _digits(estimate.value), _digits(estimate.corrected), ends, f"{estimate.n:,}"]
-            lines.append(f"| {' | '.join([*facts, metric.range, ideal])} | {metric.title}; {metric.direction} |")
-        return "\n".join(lines)
-
-
-def _digits(value: float | None) -> str:
-    """Four decimals, or three digits of what is smaller than those show (a masked LM's scores often are)."""
-    if value is None:
-        return ""
-    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.3g}"
-
 
 def summarize(rows: ScoredRows, *, seed: int, draws: int = DRAWS, flips: int = FLIPS) -> Summary:
     """Compute everything.

@@ -52,22 +52,27 @@ def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _associations(table: Mapping[str, Sequence[Any]]) -> list[str]:
-    """The subjects and attributes with the largest γ, which is how the table is ordered."""
+    """The subjects and attributes with the largest |γ|; above 0 they go together, below they are kept apart."""
+    order = sorted(range(len(table["n"])), key=lambda i: -abs(table["gamma"][i]))[:TOP]
     rows = [("subject", "attribute", "γ", "95 % interval", "q", "n")]
-    for i in range(min(TOP, len(table["n"]))):
+    for i in order:
         interval = _interval(table["gamma_low"][i], table["gamma_high"][i])
         facts = (str(table["subject"][i]), str(table["attribute"][i]), _digits(table["gamma"][i]), interval)
         rows.append((*facts, _digits(table["q"][i]), f"{table['n'][i]:,}"))
-    return aligned(rows, right=(2, 4, 5))
+    sure = sum(q is not None and q <= 0.05 for q in table["q"])
+    verdict = f"{sure:,} of them stand" if sure else "none of them stands"
+    return [*aligned(rows, right=(2, 4, 5)), "", f"Of all pairs, {verdict} out from chance (q at most 0.05)."]
 
 
 def _remarks(result: Mapping[str, Any]) -> list[str]:
     coverage, lines = result["coverage"], []
     if left_out := coverage.get("subjects_left_out"):
         names = ", ".join(left_out)
-        lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; not one token of this model: {names}")
+        lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; this vocabulary lacks: {names}")
     if "no_answer" in result["means"]:
         lines.append(f"mean probability of no answer: {_digits(result['means']['no_answer'])}")
+    if result["metrics"]["mu"]["low"] is None:
+        lines.append("too few rows per subject and attribute for intervals of μ and η: draw a larger --sample")
     return lines
 
 

@@ -138,6 +138,9 @@ def evaluate(
     sample: Annotated[str | None, typer.Option(help="A share (0.02) or a number (20000) of rows, balanced.")] = None,
     seed: Annotated[int, typer.Option(help="Of the sample and the intervals.")] = 0,
     prompt: Annotated[str | None, typer.Option(help="With {context} and {question}; causal and seq2seq.")] = None,
+    chat: Annotated[
+        bool | None, typer.Option("--chat/--no-chat", help="Use the chat template; by default where there is one.")
+    ] = None,
     joint: Annotated[bool, typer.Option("--joint", help="Product of token probabilities, not geometric mean.")] = False,
     pronouns: Annotated[
         bool | None, typer.Option("--pronouns/--no-pronouns", help="Pool she and he; masked LMs.")
@@ -160,12 +163,14 @@ def evaluate(
     Example: probesieve eval --model MODEL --dataset build/unqover-religion --sample 2000
     """
     from builders.progress import switch_off
-    from evaluation.hub_results import write_eval_results
+    from evaluation.hub_results import check_on_hub, write_eval_results
     from evaluation.run import Engine, Options, evaluate_all
     from evaluation.text import result_text
 
     if not progress:
         switch_off()
+    if eval_results:
+        check_on_hub(dataset)
     options = Options(
         protocol=protocol,
         sample=sample,
@@ -173,6 +178,7 @@ def evaluate(
         dtype=dtype,
         context_prefix=context_prefix,
         prompt=prompt,
+        chat=chat,
         joint=joint,
         pronouns=pronouns,
     )
@@ -184,6 +190,21 @@ def evaluate(
         print(f"{result_text(done.result)}\n\n{'Stored' if done.fresh else 'Was there'}: {done.path}\n")
     if eval_results:
         print("\n".join(f"Written: {path}" for path in write_eval_results(results, eval_results)))
+
+
+@app.command("compare")
+def compare(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULT.json...", help="Stored results on one set.")],
+    base: Annotated[Path | None, typer.Option(help="Result of the language model that the others come from.")] = None,
+    top: Annotated[int, typer.Option(help="Pairs to show for each model.", min=1)] = 10,
+) -> None:
+    """Set models side by side: ranks of subjects, strongest pairs, shared attributes, shift from a base model.
+
+    Example: probesieve compare results/*/*/unqover-religion@1.0.0/qa.exact.json
+    """
+    from evaluation.compare import compare_text
+
+    print(compare_text(results, base=base, top=top))
 
 
 @app.command("export-scores")

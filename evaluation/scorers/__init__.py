@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation.errors import EvaluationError
-from evaluation.loading import load_model
+from evaluation.loading import DTYPES, load_model
 from evaluation.models import Kind, ModelRef, check_choice
 from evaluation.scorers.base import HALF_TOLERANCE, PREFIXES, Scorer, Settings, full_prefix
 
-__all__ = ["HALF_TOLERANCE", "PREFIXES", "PROTOCOLS", "Scorer", "Settings", "make_scorer"]
+__all__ = ["HALF_TOLERANCE", "PREFIXES", "PROTOCOLS", "Scorer", "Settings", "check_options", "make_scorer"]
 
 PROTOCOLS = ("exact", "paper")
 
@@ -63,12 +63,11 @@ def make_scorer(
     HubError
         If the model cannot be fetched.
     """
-    check_choice("protocol", protocol, PROTOCOLS)
+    check_options(ref.kind, protocol, dtype=dtype, prompt=prompt, chat=chat, joint=joint, pronouns=pronouns)
     if batch_size < 1:
         raise EvaluationError(f"batch_size must be at least 1, not {batch_size}")
     if top is not None and top < 1:
         raise EvaluationError(f"top must be at least 1, or None for the whole vocabulary, not {top}")
-    _check_options(ref.kind, protocol, prompt=prompt, chat=chat, joint=joint or None, pronouns=pronouns)
     settings = Settings(
         protocol=protocol,
         batch_size=batch_size,
@@ -83,11 +82,22 @@ def make_scorer(
     return scorer
 
 
-def _check_options(kind: Kind, protocol: str, **given: Any) -> None:
+def check_options(kind: Kind, protocol: str, *, dtype: str = "float32", joint: bool = False, **given: Any) -> None:
+    """Raise `EvaluationError` for an option that is unknown or means nothing for a kind of model.
+
+    Parameters
+    ----------
+    kind, protocol, dtype, joint
+        As for `make_scorer`.
+    **given
+        ``prompt``, ``chat`` and ``pronouns``; None where they were not given.
+    """
+    check_choice("protocol", protocol, PROTOCOLS)
+    check_choice("dtype", dtype, DTYPES)
     generates = kind in ("causal", "seq2seq")
     if generates and protocol == "paper":
         raise EvaluationError(f"protocol paper is for question-answering models and masked LMs, not kind {kind!r}")
-    for name, value in given.items():
+    for name, value in {"joint": joint or None, **given}.items():
         useful = kind == "mlm" if name == "pronouns" else generates
         if value is not None and not useful:
             raise EvaluationError(f"option {name!r} means nothing for a model of kind {kind!r}: leave it out")

@@ -70,9 +70,9 @@ class Prompts:
             )
         except Exception as error:  # whatever a template of somebody else's may raise
             reason = " ".join(str(error).split())
-            raise EvaluationError(f"the chat template of this model fails ({reason}): pass chat=False") from error
+            raise EvaluationError(f"the chat template of this model fails ({reason}): pass --no-chat") from error
         if any(str(text).count(one) != 1 for one in _FIELDS):
-            raise EvaluationError("the chat template of this model changes the prompt: pass chat=False")
+            raise EvaluationError("the chat template of this model changes the prompt: pass --no-chat")
         return str(text)
 
     def _chat_lead(self, template: str) -> str:

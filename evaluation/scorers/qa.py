@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
@@ -50,8 +51,32 @@ class QaScorer:
         self.facts["input"] = "context, question" if self._context_first else "question, context"
 
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-        """Every row can be scored."""
-        return select_all(table)
+        """Leave out rows with a subject that the vocabulary lacks: all such look alike. ``paper`` keeps them.
+
+        Returns
+        -------
+        mask : (rows,) bool array
+            Rows that can be scored.
+        facts : dict
+            ``rows``, ``rows_kept``, ``coverage`` (share of rows kept) and ``subjects_left_out`` (names).
+        """
+        keep, facts = select_all(table)
+        unknown = self._loaded.tokenizer.unk_token_id
+        if unknown is None or self._settings.protocol == "paper":
+            return keep, facts
+        left_out: set[str] = set()
+        for number in (1, 2):
+            texts = table[f"text{number}"].unique().to_pylist()
+            lacking = [text for text in texts if unknown in self._tokens(text)]
+            lacks = pc.is_in(table[f"text{number}"], value_set=pa.array(lacking, pa.string()))
+            left_out |= set(table[f"subject{number}"].filter(lacks).unique().to_pylist())
+            keep &= ~lacks.to_numpy()
+        share = float(keep.mean()) if len(keep) else 0.0
+        return keep, facts | {"rows_kept": int(keep.sum()), "coverage": share, "subjects_left_out": sorted(left_out)}
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self._loaded.tokenizer(text, add_special_tokens=False).input_ids
+        return ids
 
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows.

@@ -121,6 +121,9 @@ def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[list[str], list[Indices]
 
 def _spans(table: pa.Table, shift: int) -> tuple[list[Span], list[Indices]]:
     names = ("span1_12", "span2_12", "span1_21", "span2_21")
+    for name in names:
+        if table[name].null_count:
+            raise EvaluationError(f"the column {name!r} of the probe rows has nulls: build the set again")
     flat = [np.asarray(table[name].combine_chunks().flatten()).astype(np.int64).reshape(-1, 2) for name in names]
     ends = np.concatenate(flat)
     distinct, codes = np.unique(ends[:, 0] << 32 | ends[:, 1], return_inverse=True)

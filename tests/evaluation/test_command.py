@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def model(make_model: MakeModel) -> Path:
-    return make_model("BertForQuestionAnswering", "BertConfig")
+    return make_model("BertForQuestionAnswering", "BertConfig", "bytes")
 
 
 def test_a_model_is_scored_shown_stored_and_exported(folder: Path, model: Path, tmp_path: Path) -> None:
@@ -75,6 +75,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(
         (("--model", str(masked), "--kind", "qa", *common), 2, "qa_outputs"),
         (("--model", str(model), "--kind", "qqa", *common), 2, "did you mean 'qa'?"),
         (("--model", str(model), "--protocol", "exakt", *common), 2, "did you mean 'exact'?"),
+        (("--model", str(model), "--workers", "0", *common), 2, "--workers must be at least 1, not 0"),
+        (("--model", str(model), "--seed", "-1", *common), 2, "--seed must be at least 0, not -1"),
+        (("--model", str(model), "--dtype", "float8", *common), 2, "there is no dtype 'float8'"),
         (("--model", str(model), "--sample", "0", *common), 2, "--sample"),
         (("--model", str(model), "--sample", "17", *common), 2, "is more than the 16 rows there are"),
         (("--model", str(model), "--config", "mlmm", *common), 2, "did you mean 'mlm'?"),

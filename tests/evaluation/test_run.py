@@ -19,6 +19,7 @@ from evaluation.models import ModelRef, resolve_model
 from evaluation.probe_sets import ProbeSet, open_probe_set
 from evaluation.run import Engine, Options, aggregates_of, evaluate
 from evaluation.scores import SCORE_COLUMNS
+from evaluation.text import result_text
 from tests.evaluation.conftest import LISTS, MakeModel
 from unqover_data import read_toml
 
@@ -40,7 +41,7 @@ def probes(folder: Path) -> ProbeSet:
 
 @pytest.fixture
 def model(make_model: MakeModel) -> ModelRef:
-    return resolve_model(str(make_model("BertForQuestionAnswering", "BertConfig")))
+    return resolve_model(str(make_model("BertForQuestionAnswering", "BertConfig", "bytes")))  # knows every name
 
 
 def test_a_result_holds_what_it_says_and_lies_where_it_should(
@@ -125,6 +126,74 @@ def test_a_result_of_other_settings_is_refused_by_name(
     with pytest.raises(EvaluationError, match=f"was made with {name}"):
         evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path)
     assert evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path, overwrite=True).fresh
+
+
+def test_an_overwrite_that_fails_keeps_the_old_result(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
+    done = evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    for change in ({"dtype": "float8"}, {"sample": "17"}, {"seed": -1}, {"context_prefix": "long " * 200}):
+        with pytest.raises(EvaluationError):
+            evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path, overwrite=True)  # type: ignore[arg-type]
+        assert sorted(path.name for path in done.path.parent.iterdir()) == ["qa.exact.json", "qa.exact.parquet"]
+
+
+def test_a_result_without_its_scores_is_made_again(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
+    done = evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    done.path.with_suffix(".parquet").unlink()
+    assert evaluate(model, probes, Options(), engine=CPU, out=tmp_path).fresh
+    assert done.path.with_suffix(".parquet").is_file()
+
+
+def test_an_error_keeps_finished_shards_and_leaves_nothing_else(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "ROWS_PER_SHARD", 5)
+    score_shard = run._score_shard
+
+    def failing(last: int) -> Any:
+        def score(place: Any, number: int, *rest: Any) -> None:
+            if number > last:
+                raise EvaluationError("scores that are not numbers (NaN)")
+            score_shard(place, number, *rest)
+
+        return score
+
+    monkeypatch.setattr(run, "_score_shard", failing(-1))
+    with pytest.raises(EvaluationError, match="NaN"):
+        evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(run, "_score_shard", failing(1))
+    with pytest.raises(EvaluationError, match="NaN"):
+        evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    with pytest.raises(EvaluationError, match="there is no backend"):
+        evaluate(model, probes, Options(), engine=replace(CPU, backend="dsk"), out=tmp_path)
+    assert len(list(tmp_path.rglob("shard-*.parquet"))) == 2
+
+
+def test_two_runs_into_one_place_are_kept_apart(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
+    place = store.place_of(tmp_path, model, probes, "exact")
+    with store.locked(place), pytest.raises(EvaluationError, match="another run is scoring"):
+        evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    assert evaluate(model, probes, Options(), engine=CPU, out=tmp_path).fresh
+
+
+def test_a_partial_of_another_version_is_not_mixed_in(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = store.place_of(tmp_path, model, probes, "exact")
+    place.partial.mkdir(parents=True)
+    store.open_partial(place, {"seed": 0}, probes.rows)
+    monkeypatch.setattr(store, "versions", lambda: {"torch": "0"})
+    with pytest.raises(EvaluationError, match="was made with versions"):
+        store.open_partial(place, {"seed": 0}, probes.rows)
+    assert store.open_partial(place, {"seed": 0}, probes.rows, overwrite=True) == 1
+
+
+def test_a_small_sample_says_that_it_is_too_small(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
+    """Two rows: every subject and attribute has one, and nothing can be told of noise."""
+    done = evaluate(model, probes, Options(sample="2"), engine=CPU, out=tmp_path)
+    assert done.result["metrics"]["mu"]["low"] is None
+    assert done.result["metrics"]["eta"]["corrected"] is None
+    assert "too few rows per subject and attribute" in result_text(done.result)
 
 
 def test_two_processes_give_the_same_scores_as_one(
