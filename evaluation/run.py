@@ -231,11 +231,18 @@ def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Opti
     from joblib import Parallel, delayed, parallel_config
 
     missing = [number for number in range(shards) if not place.shard(number).is_file()]
+    # Only joblib's own backends give shards back as they are finished; the others get some at a time.
+    step = len(missing) or 1 if engine.backend == "loky" else 4 * engine.workers
+
+    def finished() -> Iterator[None]:
+        for start in range(0, len(missing), step):
+            some = (delayed(_score_shard)(place, n, ref, options, engine) for n in missing[start : start + step])
+            yield from parallel(some)
+
+    gives = "generator_unordered" if engine.backend == "loky" else "list"
     with parallel_config(**_backend(engine)):
-        jobs = Parallel(n_jobs=engine.workers, return_as="generator_unordered")(
-            delayed(_score_shard)(place, number, ref, options, engine) for number in missing
-        )
-        for _ in progress(jobs, total=shards, label=place.result.stem, done=shards - len(missing)):
+        parallel = Parallel(n_jobs=engine.workers, return_as=gives)
+        for _ in progress(finished(), total=shards, label=place.result.stem, done=shards - len(missing)):
             pass
 
 

@@ -207,6 +207,22 @@ def test_two_processes_give_the_same_scores_as_one(
         np.testing.assert_allclose(tables[0][name].to_numpy(), tables[1][name].to_numpy(), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("default")  # of Ray
+def test_a_local_ray_cluster_of_two_workers_gives_the_same_scores(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path
+) -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    one = evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "one")
+    paths = {"env_vars": {"PYTHONPATH": str(Path(__file__).parents[2])}}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=paths)
+    try:
+        two = evaluate(model, probes, Options(), engine=replace(CPU, backend="ray", workers=2), out=tmp_path / "two")
+    finally:
+        ray.shutdown()
+    tables = [pq.read_table(done.path.with_suffix(".parquet")) for done in (one, two)]
+    assert tables[0].equals(tables[1])
+
+
 def test_an_engine_that_is_not_there_is_named(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
     with pytest.raises(
         EvaluationError, match=r"there is no backend 'lokky' \(known: loky, ray, dask\); did you mean 'loky'"
