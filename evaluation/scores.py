@@ -138,14 +138,13 @@ def _match(
     """Which probe rows to keep, and the scores' row for each; None for all of them as they stand."""
     import pyarrow.compute as pc
 
-    same = bool(probe_ids.equals(score_ids))
-    for what, ids in (("scores", score_ids),) if same else (("probe rows", probe_ids), ("scores", score_ids)):
+    if probe_ids.equals(score_ids):  # as the runner stores them, of a set whose ids were checked when it was opened
+        return None, None
+    for what, ids in (("probe rows", probe_ids), ("scores", score_ids)):
         if len(ids.dictionary_encode().dictionary) < len(ids):
             counts = pc.value_counts(ids)
             first = counts.filter(pc.greater(counts.field("counts"), 1))[0]
             raise EvaluationError(f"the {what} repeat the id {first['values'].as_py()!r} ({first['counts']} times)")
-    if same:
-        return None, None
     places = pc.index_in(probe_ids, value_set=score_ids)
     lacking = places.null_count
     unknown = len(score_ids) - (len(probe_ids) - lacking)

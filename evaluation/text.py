@@ -60,8 +60,8 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str]:
         facts = (str(table["subject"][i]), str(table["attribute"][i]), _digits(table["gamma"][i]), interval)
         rows.append((*facts, _digits(table["q"][i]), f"{table['n'][i]:,}"))
     sure = sum(q is not None and q <= 0.05 for q in table["q"])
-    verdict = f"{sure:,} of them stand" if sure else "none of them stands"
-    return [*aligned(rows, right=(2, 4, 5)), "", f"Of all pairs, {verdict} out from chance (q at most 0.05)."]
+    verdict = f"{sure:,} of the pairs stand" if sure else "No pair stands"
+    return [*aligned(rows, right=(2, 4, 5)), "", f"{verdict} out from chance (q at most 0.05)."]
 
 
 def _remarks(result: Mapping[str, Any]) -> list[str]:
