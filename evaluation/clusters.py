@@ -106,13 +106,18 @@ def spread(seen: Views, values: FloatArray, partners: int, templates: int) -> Sp
     return Spread(mean, error, freedom, moves[0], moves[1], shrink)
 
 
-def total_error(rows: ScoredRows, first: FloatArray, second: FloatArray) -> tuple[float, float, float]:
+def total_error(
+    rows: ScoredRows, first: FloatArray, second: FloatArray, *, jackknife: bool = False
+) -> tuple[float, float, float]:
     """Give standard error, degrees of freedom and skewness of one number made of all rows.
 
     Parameters
     ----------
     first, second : float64 array, shape (N,)
         By how much each row moves the number, as subject1 sees it (subject2 is the partner) and as subject2 does.
+    jackknife : bool
+        Scale the squared sums of G clusters by (G / (G - 1))², as leaving each out in turn does, instead of G / (G - 1):
+        wider with few clusters, for numbers of a skewed law.
     """
     subjects, templates = len(rows.subjects), len(rows.templates)
     one, two, template = (codes.astype(np.int64) for codes in (rows.subject1, rows.subject2, rows.template))
@@ -124,7 +129,8 @@ def total_error(rows: ScoredRows, first: FloatArray, second: FloatArray) -> tupl
     ):
         sums = np.bincount(seen_first, first, size) + np.bincount(seen_second, second, size)
         g = np.count_nonzero(np.bincount(seen_first, minlength=size) + np.bincount(seen_second, minlength=size))
-        variances.append(np.array([(sums**2).sum() * g / max(g - 1, 1) if g > 1 else 0.0]))
+        scale = (g / max(g - 1, 1)) ** (2 if jackknife else 1)
+        variances.append(np.array([(sums**2).sum() * scale if g > 1 else 0.0]))
         counts.append(np.array([g]))
         cubes.append((sums**3).sum())
     # The two views of a pair have different partners; what they move together comes on top.

@@ -62,7 +62,7 @@ def mean_interval(rows: ScoredRows, per_row: FloatArray, *, low: float = 0.0, hi
     """
     value = float(per_row.mean())
     moves = (per_row - value) / (2 * len(rows))
-    error, freedom, skewness = total_error(rows, moves, moves)
+    error, freedom, skewness = total_error(rows, moves, moves, jackknife=True)
     t = float(_quantile(np.array(freedom)))
     lower, upper = (value - error * _unskewed(side * t, skewness) for side in (1, -1))
     return Estimate(value, len(rows), *_ends(lower, upper, low, high))
