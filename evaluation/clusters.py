@@ -116,7 +116,7 @@ def total_error(
     first, second : float64 array, shape (N,)
         By how much each row moves the number, as subject1 sees it (subject2 is the partner) and as subject2 does.
     jackknife : bool
-        Scale the squared sums of G clusters by (G / (G - 1))², as leaving each out in turn does, instead of G / (G - 1):
+        Scale the squared sums of G clusters by (G / (G - 1))², as leaving each out in turn does, not by G / (G - 1):
         wider with few clusters, for numbers of a skewed law.
     """
     subjects, templates = len(rows.subjects), len(rows.templates)
@@ -128,7 +128,7 @@ def total_error(
         (subjects * templates, two * templates + template, one * templates + template),
     ):
         sums = np.bincount(seen_first, first, size) + np.bincount(seen_second, second, size)
-        g = np.count_nonzero(np.bincount(seen_first, minlength=size) + np.bincount(seen_second, minlength=size))
+        g = int(np.count_nonzero(np.bincount(seen_first, minlength=size) + np.bincount(seen_second, minlength=size)))
         scale = (g / max(g - 1, 1)) ** (2 if jackknife else 1)
         variances.append(np.array([(sums**2).sum() * scale if g > 1 else 0.0]))
         counts.append(np.array([g]))
