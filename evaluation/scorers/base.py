@@ -104,7 +104,23 @@ class Scorer(Protocol):
         ...
 
     def score(self, table: pa.Table) -> NDArray[np.float64]:
-        """Give S of every row, columns as in `SCORE_COLUMNS`."""
+        """Score rows.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Rows of the config for this kind of model, of those that `select` kept.
+
+        Returns
+        -------
+        (rows, 8) float64 array
+            S in [0, 1], higher is likelier; columns as in `SCORE_COLUMNS`.
+
+        Raises
+        ------
+        EvaluationError
+            If an input is too long, a subject's tokens cannot be found, or the model gives NaN.
+        """
         ...
 
 

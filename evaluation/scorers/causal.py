@@ -53,23 +53,7 @@ class CausalScorer:
         return select_all(table)
 
     def score(self, table: pa.Table) -> NDArray[np.float64]:
-        """Score rows.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            Rows of config ``qa``.
-
-        Returns
-        -------
-        (rows, 8) float64 array
-            S in [0, 1], higher is likelier; columns as in `SCORE_COLUMNS`.
-
-        Raises
-        ------
-        EvaluationError
-            If an input is too long, or the model gives NaN.
-        """
+        """Score rows of config ``qa``; see `Scorer`."""
         import torch
 
         work = make_work(table, "question", by="text", prefix=self._settings.context_prefix)

@@ -77,23 +77,7 @@ class MlmScorer:
         }
 
     def score(self, table: pa.Table) -> NDArray[np.float64]:
-        """Score rows.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            Rows of a masked-LM config; under ``exact`` only those that `select` kept.
-
-        Returns
-        -------
-        (rows, 8) float64 array
-            S in [0, 1], higher is likelier; columns as in `SCORE_COLUMNS`.
-
-        Raises
-        ------
-        EvaluationError
-            If a subject is not a single token, an input is too long, or the model gives NaN.
-        """
+        """Score rows of config ``mlm``; under ``exact`` only those that `select` kept; see `Scorer`."""
         work = self._work(table)
         if not table.num_rows:
             return np.empty((0, 8))

@@ -79,23 +79,7 @@ class QaScorer:
         return ids
 
     def score(self, table: pa.Table) -> NDArray[np.float64]:
-        """Score rows.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            Rows of config ``qa``.
-
-        Returns
-        -------
-        (rows, 8) float64 array
-            S in [0, 1], higher is likelier; columns as in `SCORE_COLUMNS`.
-
-        Raises
-        ------
-        EvaluationError
-            If an input is too long, a subject's tokens cannot be found, or the model gives NaN.
-        """
+        """Score rows of config ``qa``; see `Scorer`."""
         work = make_work(table, "question", by="span", prefix=self._settings.context_prefix)
         if not table.num_rows:
             return np.empty((0, 8))
