@@ -17,7 +17,7 @@ from aflite.solver import Newton, Solution, dot
 
 logger = logging.getLogger(__name__)
 
-TOLERANCE = 5e-4
+TOLERANCE = 2e-4
 _MAX_STEPS = 500
 _MEMORY = 8
 # Bound on a step's change of a row's logits, from its root mean square if one class of a row takes all of it.
