@@ -29,6 +29,8 @@ _PREDICT_ROWS = 65_536
 _SPECTRUM_ROWS = 4096
 _CACHE_BYTES = 256 * 2**20
 _STATE_BYTES = 512 * 2**20
+# From here on L-BFGS takes fewer products than Newton's method.
+_MANY_CLASSES = 100
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class Logistic:
         rows = Rows(data.features, cpu)
         with lanes(None, cpu) as workers:
             base = spectrum(rows, sample, workers)
+            if data.n_classes >= _MANY_CLASSES:
+                return Shared(base, None, None)
             if last is not None:
                 return Shared(base, last.weights, last.intercepts)
             chosen = np.sort(rng.choice(pool, max(size, t), replace=False))
@@ -170,6 +174,7 @@ class Logistic:
         start: "tuple[Tensor, Tensor] | None",
     ) -> "tuple[Solution, Tensor]":
         """Fit the parts of a layout; return the classifiers and which had two classes to tell apart."""
+        from aflite.lbfgs import QuasiNewton
         from aflite.solver import Newton
         from aflite.training import TrainingSet
 
@@ -183,10 +188,11 @@ class Logistic:
             centre=base.mean,
             lanes=workers,
         )
-        newton = Newton(training, base, c=c, lanes=workers)
-        solution = newton.solve(start)
+        method = QuasiNewton if data.n_classes >= _MANY_CLASSES else Newton
+        solver = method(training, base, c=c, lanes=workers)
+        solution = solver.solve(start)
         logger.debug("%d classifiers: %d steps, %d passes", layout.n_parts, solution.steps, solution.passes)
-        return solution, newton.trainable
+        return solution, solver.trainable
 
 
 def _mean(solution: "Solution", trainable: "Tensor") -> tuple[Floats, Floats]:

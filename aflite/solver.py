@@ -146,7 +146,7 @@ class Newton:
                 active, objective, sums = active[keep], objective[keep], sums.select(keep)
                 grad_w, grad_b, scale = grad_w[keep], grad_b[keep], scale[keep]
             step_w, step_b = self._direction(grad_w, grad_b, scale, active)
-            slope = _dot(grad_w, grad_b, step_w, step_b)
+            slope = dot(grad_w, grad_b, step_w, step_b)
             sums, objective = self._search(w, b, step_w, step_b, slope, objective, active)
         else:
             logger.warning("%d of %d classifiers reached the limit of %d steps", active.numel(), m, _MAX_STEPS)
@@ -193,7 +193,7 @@ class Newton:
 
     def _error(self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor) -> Tensor:
         """Estimate of the root mean square distance of the logits from those of the minimum."""
-        decrement = _dot(grad_w, grad_b, *self._precondition(grad_w, grad_b, scale, active))
+        decrement = dot(grad_w, grad_b, *self._precondition(grad_w, grad_b, scale, active))
         return (decrement / scale.sum(1)).sqrt()
 
     def _precondition(self, v: Tensor, vb: Tensor, scale: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
@@ -217,19 +217,19 @@ class Newton:
         r, rb = -grad_w, -grad_b
         z, zb = self._precondition(r, rb, scale, active)
         p, pb = z.clone(), zb.clone()
-        rz = _dot(r, rb, z, zb)
+        rz = dot(r, rb, z, zb)
         goal = rz * _CG_REDUCTION**2
         for _ in range(_MAX_CG):
             sums = self.training.hessian(p, pb, active)
             hp, hpb = self.c * sums.weights + self.penalty[active] * p, self.c * sums.intercepts
-            curve = _dot(p, pb, hp, hpb)
+            curve = dot(p, pb, hp, hpb)
             alpha = torch.where(curve > 0, rz / curve, 0.0)
             x += alpha[:, None, None] * p
             xb += alpha[:, None] * pb
             r -= alpha[:, None, None] * hp
             rb -= alpha[:, None] * hpb
             z, zb = self._precondition(r, rb, scale, active)
-            old, rz = rz, _dot(r, rb, z, zb)
+            old, rz = rz, dot(r, rb, z, zb)
             if not bool((rz > goal).any()):
                 break
             beta = torch.where(old > 0, rz / old, 0.0)
@@ -248,7 +248,8 @@ class Newton:
         return Solution(w, intercepts, self.training.passes, steps)
 
 
-def _dot(a: Tensor, ab: Tensor, b: Tensor, bb: Tensor) -> Tensor:
+def dot(a: Tensor, ab: Tensor, b: Tensor, bb: Tensor) -> Tensor:
+    """Product of weights and intercepts, a problem."""
     return (a * b).sum((1, 2)) + (ab * bb).sum(1)
 
 

@@ -1,3 +1,5 @@
+import json
+import signal
 import subprocess
 import sys
 
@@ -48,6 +50,45 @@ def test_a_killed_run_continues_to_the_same_result(planted, tmp_path, monkeypatc
     # A finished run is not repeated: no phase may run now.
     monkeypatch.setattr(loop, "_phase", None)
     assert_same(whole, aflite.filter_dataset(features, labels, **run, checkpoint=path))
+
+
+KILLED_PROCESS = """
+import os, signal, sys
+import numpy as np
+import aflite
+from aflite import loop
+
+phase = loop._phase
+
+def fatal(removal, state):
+    if len(state.history) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    phase(removal, state)
+
+loop._phase = fatal
+data = np.load(sys.argv[1])
+run = RUN
+aflite.filter_dataset(data["features"], data["labels"], **run, checkpoint=sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
+def test_a_process_killed_between_phases_continues_to_the_same_result(planted, tmp_path):
+    features, labels, _ = planted()
+    np.savez(tmp_path / "data.npz", features=features, labels=labels)
+    path = tmp_path / "run.npz"
+    code = KILLED_PROCESS.replace("RUN", repr(RUN))
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "data.npz"), str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(checkpoint_history(path)) == 2
+    whole = aflite.filter_dataset(features, labels, **RUN)
+    assert len(whole.history) > 3
+    assert_same(whole, aflite.filter_dataset(features, labels, **RUN, checkpoint=path))
+
+
+def checkpoint_history(path):
+    with np.load(path) as stored:
+        return json.loads(str(stored["meta"]))["record"]["history"]
 
 
 def test_a_changed_parameter_or_input_is_refused_by_name(planted, tmp_path):

@@ -48,3 +48,16 @@ def test_ray_cluster_with_two_workers(planted):
             assert_same(serial, aflite.filter_dataset(features, labels, **RUN))
     finally:
         ray.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask_cluster_with_two_workers(planted):
+    distributed = pytest.importorskip("dask.distributed", reason="needs the extra `dask`")
+    features, labels, _ = planted()
+    serial = aflite.filter_dataset(features, labels, **RUN)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        parallel_config("dask", n_jobs=2),
+    ):
+        assert_same(serial, aflite.filter_dataset(features, labels, **RUN))

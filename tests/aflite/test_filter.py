@@ -360,3 +360,28 @@ def test_errors_of_the_arrays(planted):
         aflite.filter_dataset(features, labels.astype(float), **SMALL)
     with pytest.raises(ValueError, match=r"shape \(N, d\).*got shape \(1200,\)"):
         aflite.filter_dataset(features[:, 0], labels, **SMALL)
+
+
+def test_permuted_rows_with_permuted_parts_leave_alike_over_phases(planted):
+    features, labels, _ = planted(n_rows=500)
+    order = np.random.default_rng(3).permutation(500)
+    place = np.argsort(order)
+    run = {"n": 150, "m": 16, "t": 120, "tau": 0.7, "seed": 0, "model": "ridge"}
+
+    def parts(pool, m, t, rng):
+        shuffles = [np.random.default_rng((pool.size, j)).permutation(500) for j in range(m)]
+        return [shuffle[np.isin(shuffle, pool)][:t] for shuffle in shuffles]
+
+    def moved(pool, m, t, rng):
+        return [place[part] for part in parts(order[pool], m, t, rng)]
+
+    first = aflite.filter_dataset(features, labels, **run, k=0, partitions=parts)
+    # Of equal rows the earlier leave, so the slice must not cut through a tie: in either phase all
+    # that reach tau leave, in the second fewer than k.
+    run["k"] = int((first.predictability >= run["tau"]).sum())
+    straight = aflite.filter_dataset(features, labels, **run, partitions=parts)
+    permuted = aflite.filter_dataset(features[order], labels[order], **run, partitions=moved)
+    removed = [record.removed for record in straight.history]
+    assert removed[0] == run["k"] > removed[1] > 0
+    assert np.array_equal(permuted.removed_in_phase, straight.removed_in_phase[order])
+    assert np.array_equal(permuted.predictability, straight.predictability[order], equal_nan=True)
