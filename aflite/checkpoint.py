@@ -48,13 +48,13 @@ def load(path: Path, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     CheckpointMismatchError
         The file was written with another configuration; the message names every field that differs.
     """
+    wanted = {"format": FORMAT, **json.loads(json.dumps(config))}
     if not path.exists():
         return None
     with np.load(path, allow_pickle=False) as file:
         meta = json.loads(str(file["meta"]))
         arrays = {name: file[name] for name in file.files if name != "meta"}
     written = {"format": meta["format"], **meta["config"]}
-    wanted = {"format": FORMAT, **json.loads(json.dumps(config))}
     different = [
         f"{name} was {written.get(name)!r} and is now {wanted.get(name)!r}"
         for name in wanted | written

@@ -138,15 +138,15 @@ def filter_dataset(
     classes, codes = validation.labels(labels, n_rows)
     weight = validation.class_weight(class_weight, classes, model)
     data = Data(matrix, codes, classes.size)
-    chosen = family(model, c=validation.number("c", c, above=0), class_weight=weight)
+    c = validation.number("c", c, above=0)
+    chosen = family(model, c=c, class_weight=weight)
     scorer = Scorer(
-        data, chosen, m, t, seed, partitions, block_size, None, stratify, n_batches, n_jobs, threads, device
+        data, chosen, m, t, seed, partitions, block_size, None, bool(stratify), n_batches, n_jobs, threads, device
     )
-    removal = Removal(scorer, n, k, tau, strategy, temperature, look_ahead, phases)
-    _check(n_rows, removal)
+    removal = _checked(n_rows, Removal(scorer, n, k, tau, strategy, temperature, bool(look_ahead), phases))
     _check_choices(model, removal, groups)
     if groups is not None:
-        grouped = replace(scorer, groups=validation.groups(groups, n_rows, t))
+        grouped = replace(removal.scorer, groups=validation.groups(groups, n_rows, removal.scorer.t))
         removal = replace(removal, scorer=grouped)
     store = None
     if checkpoint is not None:
@@ -154,29 +154,38 @@ def filter_dataset(
     return run(removal, store)
 
 
-def _check(n_rows: int, removal: Removal) -> None:
-    """Check the numbers; N is at least 2 because there are two classes."""
-    scorer, phases = removal.scorer, removal.phases
-    validation.integer("m", scorer.m, least=1)
-    validation.integer("k", removal.k, least=0)
-    validation.integer("seed", scorer.seed, least=0)
-    validation.number("tau", removal.tau, least=0, most=1)
-    validation.number("temperature", removal.temperature, above=0)
-    validation.integer("n_batches", scorer.n_batches, least=1)
-    for name, value in (("phases", phases), ("threads", scorer.threads), ("block_size", scorer.block_size)):
-        if value is not None:
-            validation.integer(name, value, least=1)
-    n = validation.integer("n", removal.n, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)")
-    if removal.k == 0 or phases == 1:
-        validation.integer("t", scorer.t, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)")
-    else:
-        validation.integer(
-            "t",
-            scorer.t,
-            least=1,
-            most=n - 1,
-            why=f" (less than n = {n}, or the last phases have none to predict)",
-        )
+def _checked(n_rows: int, removal: Removal) -> Removal:
+    """Check the numbers and make them Python's; N is at least 2 because there are two classes."""
+    scorer = removal.scorer
+    why = f" (less than the {n_rows} rows of features)"
+    k = validation.integer("k", removal.k, least=0)
+    phases = _optional("phases", removal.phases)
+    n = validation.integer("n", removal.n, least=1, most=n_rows - 1, why=why)
+    scores_only = k == 0 or phases == 1
+    most = n_rows - 1 if scores_only else n - 1
+    why = why if scores_only else f" (less than n = {n}, or the last phases have none to predict)"
+    scorer = replace(
+        scorer,
+        m=validation.integer("m", scorer.m, least=1),
+        t=validation.integer("t", scorer.t, least=1, most=most, why=why),
+        seed=validation.integer("seed", scorer.seed, least=0),
+        n_batches=validation.integer("n_batches", scorer.n_batches, least=1),
+        threads=_optional("threads", scorer.threads),
+        block_size=_optional("block_size", scorer.block_size),
+    )
+    return replace(
+        removal,
+        scorer=scorer,
+        n=n,
+        k=k,
+        tau=validation.number("tau", removal.tau, least=0, most=1),
+        temperature=validation.number("temperature", removal.temperature, above=0),
+        phases=phases,
+    )
+
+
+def _optional(name: str, value: int | None) -> int | None:
+    return None if value is None else validation.integer(name, value, least=1)
 
 
 def _check_choices(model: Any, removal: Removal, groups: Any) -> None:

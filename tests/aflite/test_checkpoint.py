@@ -66,6 +66,26 @@ def test_a_changed_parameter_or_input_is_refused_by_name(planted, tmp_path):
     aflite.filter_dataset(features, labels, **RUN, phases=1, checkpoint=path, threads=1, n_jobs=1)
 
 
+def test_numpy_numbers_are_taken_as_python_numbers(planted, tmp_path):
+    features, labels, _ = planted()
+    path = tmp_path / "run.npz"
+    run = {**RUN, "tau": 0.5, "phases": 2, "n_batches": 2, "block_size": 20, "partitions": "blocked"}
+    given = {name: np.int64(value) if isinstance(value, int) else value for name, value in run.items()}
+    given |= {
+        "tau": np.float32(0.5),
+        "c": np.float32(1),
+        "temperature": np.float32(0.25),
+        "look_ahead": np.bool_(False),
+    }
+    first = aflite.filter_dataset(features, labels, **given, checkpoint=path)
+    assert_same(first, aflite.filter_dataset(features, labels, **run, temperature=0.25, checkpoint=path))
+
+
+def test_a_configuration_that_cannot_be_stored_fails_before_any_phase(tmp_path):
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        checkpoint.load(tmp_path / "absent.npz", {"k": object()})
+
+
 def test_a_failed_write_leaves_the_old_state(tmp_path, monkeypatch):
     path = tmp_path / "state.npz"
     checkpoint.save(path, {"k": 1}, {"history": []}, {"rows": np.arange(3)})
