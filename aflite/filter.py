@@ -189,8 +189,6 @@ def _optional(name: str, value: int | None) -> int | None:
 
 
 def _check_choices(model: Any, removal: Removal, groups: Any) -> None:
-    if not isinstance(model, str) and not (hasattr(model, "fit") and hasattr(model, "predict")):
-        raise TypeError(f"model must be a name or a classifier with fit and predict, got {model!r}")
     if isinstance(model, str):
         validation.one_of("model", model, MODELS)
     validation.one_of("strategy", removal.strategy, STRATEGIES)
