@@ -103,6 +103,64 @@ def test_a_failed_write_leaves_the_old_state(tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["state.npz"]
 
 
+def spoil(path, how):
+    whole = path.read_bytes()
+    if how == "truncated":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif how == "flipped":
+        path.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "junk":
+        path.write_bytes(b"no archive at all" * 9)
+    elif how == "npy":
+        with path.open("wb") as file:
+            np.save(file, np.arange(3))
+    elif how == "other npz":
+        np.savez(path, rows=np.arange(3))
+    elif how == "other meta":
+        np.savez(path, meta=np.array('["a"]'))
+    elif how == "no record":
+        np.savez(path, meta=np.array('{"format": 1, "config": {}}'))
+
+
+@pytest.mark.parametrize(
+    "how", ["truncated", "flipped", "empty", "junk", "npy", "other npz", "other meta", "no record"]
+)
+def test_a_file_that_is_no_checkpoint_is_named_with_the_remedy(tmp_path, how):
+    path = tmp_path / "state.npz"
+    checkpoint.save(path, {"k": 1}, {"history": []}, {"rows": np.arange(300)})
+    spoil(path, how)
+    with pytest.raises(ValueError, match=r"checkpoint: .*state\.npz is damaged or no checkpoint.*delete it"):
+        checkpoint.load(path, {"k": 1})
+
+
+def test_folders_are_checked_before_any_phase(planted, tmp_path, monkeypatch):
+    features, labels, _ = planted()
+    monkeypatch.setattr(loop, "_phase", None)
+    with pytest.raises(ValueError, match=r"folder that exists, .*absent does not; make it"):
+        aflite.filter_dataset(features, labels, **RUN, checkpoint=tmp_path / "absent" / "run.npz")
+    with pytest.raises(ValueError, match=r"must be a file, .* is a folder"):
+        aflite.filter_dataset(features, labels, **RUN, checkpoint=tmp_path)
+
+
+def test_two_writers_do_not_share_a_temporary_name(tmp_path, monkeypatch):
+    """Two threads of a process write the same checkpoint: the second starts while the first is writing."""
+    path, seen = tmp_path / "state.npz", []
+    savez = np.savez
+
+    def nested(file, **arrays):
+        seen.append(file.name)
+        if len(seen) == 1:
+            checkpoint.save(path, {"k": 2}, {}, {"rows": np.arange(2)})
+        savez(file, **arrays)
+
+    monkeypatch.setattr(np, "savez", nested)
+    checkpoint.save(path, {"k": 1}, {}, {"rows": np.arange(1)})
+    assert len(set(seen)) == 2
+    assert checkpoint.load(path, {"k": 1})[1]["rows"].tolist() == [0]
+
+
 def test_fingerprint_sees_values_shape_and_type():
     array = np.arange(12, dtype=np.float32).reshape(4, 3)
     prints = {
