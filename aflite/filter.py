@@ -7,7 +7,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from aflite import validation
-from aflite.checkpoint import fingerprint
+from aflite.config import run_config
 from aflite.loop import Removal, Store, run
 from aflite.models import MODELS, Data, family
 from aflite.results import FilterResult
@@ -109,7 +109,8 @@ def filter_dataset(
     device : str
         A torch device. "cuda" gives the batches to all GPUs in turn.
     checkpoint : path, optional
-        File that holds the state after every phase. A run that finds it continues to the same result.
+        File that holds the state after every phase. A run that finds it continues to the same result. Not
+        with a function as `partitions` or in `model`, which may change unseen.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def filter_dataset(
         A parameter is out of its range, features are not finite or lengths differ; the message names the
         number.
     CheckpointMismatchError
-        The checkpoint belongs to other parameters or inputs.
+        The checkpoint belongs to other parameters or inputs, or another version of this package.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def filter_dataset(
         removal = replace(removal, scorer=grouped)
     store = None
     if checkpoint is not None:
-        store = Store(Path(checkpoint), _config(removal, model, c, class_weight))
+        store = Store(Path(checkpoint), run_config(removal, model, c, weight))
     return run(removal, store)
 
 
@@ -199,32 +200,3 @@ def _check_choices(model: Any, removal: Removal, groups: Any) -> None:
         validation.one_of("partitions", partitions, PARTITIONS)
     if groups is not None and removal.scorer.stratify:
         raise ValueError("groups and stratify exclude each other: whole groups cannot keep label shares; drop one")
-
-
-def _config(removal: Removal, model: Any, c: float, class_weight: Any) -> dict[str, Any]:
-    """All that fixes a result, as JSON values."""
-    scorer, data = removal.scorer, removal.scorer.data
-    callable_name = getattr(scorer.partitions, "__qualname__", repr(scorer.partitions))
-    return {
-        "n": removal.n,
-        "m": scorer.m,
-        "t": scorer.t,
-        "k": removal.k,
-        "tau": removal.tau,
-        "seed": scorer.seed,
-        "model": model if isinstance(model, str) else repr(model),
-        "c": c,
-        "class_weight": repr(class_weight),
-        "strategy": removal.strategy,
-        "temperature": removal.temperature,
-        "look_ahead": removal.look_ahead,
-        "partitions": scorer.partitions if isinstance(scorer.partitions, str) else callable_name,
-        "block_size": scorer.block_size,
-        "stratify": scorer.stratify,
-        "phases": removal.phases,
-        "n_batches": scorer.n_batches,
-        "device": scorer.device.partition(":")[0],
-        "features": fingerprint(data.features),
-        "labels": fingerprint(data.codes),
-        "groups": None if scorer.groups is None else fingerprint(scorer.groups),
-    }

@@ -1,11 +1,16 @@
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import aflite
-from aflite import checkpoint, loop
+from aflite import checkpoint, config, loop
 
 RUN = {"n": 500, "m": 16, "t": 200, "k": 60, "tau": 0.6, "seed": 3}
 
@@ -79,6 +84,98 @@ def test_numpy_numbers_are_taken_as_python_numbers(planted, tmp_path):
     }
     first = aflite.filter_dataset(features, labels, **given, checkpoint=path)
     assert_same(first, aflite.filter_dataset(features, labels, **run, temperature=0.25, checkpoint=path))
+
+
+CHANGES = {
+    "n": {"n": 501},
+    "m": {"m": 17},
+    "t": {"t": 201},
+    "k": {"k": 61},
+    "tau": {"tau": 0.7},
+    "seed": {"seed": 4},
+    "model": {"model": "ridge"},
+    "c": {"c": 2.0},
+    "class_weight": {"class_weight": "balanced"},
+    "strategy": {"strategy": "sampling"},
+    "temperature": {"temperature": 0.1},
+    "look_ahead": {"look_ahead": True},
+    "partitions": {"partitions": "independent"},
+    "block_size": {"block_size": 7},
+    "stratify": {"stratify": True},
+    "phases": {"phases": 2},
+    "n_batches": {"n_batches": 2},
+    "device": {"device": "other"},
+    "version": {},
+    "features": {},
+    "labels": {},
+    "groups": {"groups": np.arange(1200) // 2},
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Inputs and the file of a run of one phase."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(1200, 5)).astype(np.float32), np.arange(1200) % 3
+    path = tmp_path_factory.mktemp("stored") / "run.npz"
+    aflite.filter_dataset(features, labels, **RUN, phases=1, checkpoint=path)
+    return features, labels, path
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_part_of_the_configuration_is_compared(stored, monkeypatch, name):
+    features, labels, path = stored
+    if name == "features":
+        features = features + 1
+    if name == "labels":
+        labels = labels[::-1]
+    if name == "version":
+        monkeypatch.setattr(config, "_version", lambda: "0.0")
+    if name == "device":
+        # No second device here: the name alone is compared.
+        monkeypatch.setattr(aflite.filter.validation, "device", lambda value: value, raising=False)
+    monkeypatch.setattr(loop, "_phase", None)
+    with pytest.raises(aflite.CheckpointMismatchError, match=rf"another run: {name} was [^;]* and is now [^;]*; give"):
+        aflite.filter_dataset(features, labels, **{**RUN, "phases": 1, **CHANGES[name]}, checkpoint=path)
+
+
+def test_every_part_of_the_configuration_is_tested(stored):
+    with np.load(stored[2]) as file:
+        assert set(json.loads(str(file["meta"]))["config"]) == set(CHANGES)
+
+
+def test_functions_are_refused_with_a_checkpoint(planted, tmp_path):
+    features, labels, _ = planted()
+    for change in (
+        {"partitions": lambda pool, m, t, rng: [pool[:t]] * m},
+        {"model": make_pipeline(FunctionTransformer(lambda rows: rows), DummyClassifier())},
+    ):
+        with pytest.raises(ValueError, match=r"checkpoint cannot be used with (partitions|model.*\.func) = "):
+            aflite.filter_dataset(features, labels, **RUN, **change, checkpoint=tmp_path / "run.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_estimators_are_compared_by_all_their_parameters():
+    """repr shows neither defaults nor the middle of a long array."""
+    long = np.zeros(5000)
+    other = long.copy()
+    other[2500] = 1
+    priors = [DummyClassifier(strategy="constant", constant=array) for array in (long, other)]
+    assert config._hashed(priors[0]) != config._hashed(priors[1])
+    assert config._hashed(priors[0]) == config._hashed(DummyClassifier(strategy="constant", constant=long.copy()))
+    deep = [make_pipeline(StandardScaler(), LogisticRegression(C=c)) for c in (1.0, 1.0, 2.0)]
+    assert config._hashed(deep[0]) == config._hashed(deep[1]) != config._hashed(deep[2])
+    weights = [LogisticRegression(class_weight=weight) for weight in ({0: 1, 1: 2}, {1: 2, 0: 1}, {0: 2, 1: 1})]
+    assert config._hashed(weights[0]) == config._hashed(weights[1]) != config._hashed(weights[2])
+
+
+def test_the_order_of_class_weights_does_not_matter(planted, tmp_path):
+    features, labels, _ = planted()
+    run = {**RUN, "phases": 1, "checkpoint": tmp_path / "run.npz"}
+    aflite.filter_dataset(features, labels, **run, class_weight={0: 1, 1: 2, 2: 3})
+    aflite.filter_dataset(features, labels, **run, class_weight={2: 3, 1: 2.0, 0: 1})
+    with pytest.raises(aflite.CheckpointMismatchError, match="class_weight was"):
+        aflite.filter_dataset(features, labels, **run, class_weight={2: 1, 1: 2, 0: 3})
 
 
 def test_a_configuration_that_cannot_be_stored_fails_before_any_phase(tmp_path):
