@@ -87,10 +87,10 @@ def filter_dataset(
     partitions : {"auto", "blocked", "independent"} or callable
         Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of
         its own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t,
-        generator)
-        -> m arrays of row numbers.
+        generator) -> m arrays of row numbers. It is called once for each of the `n_batches` batches of a
+        phase, with that batch's m, and gets a copy of the rows left.
     block_size : int, optional
-        Rows a block; by default near min(512, t / 12).
+        Rows a block, for parts that are blocked; by default near min(512, t / 12).
     groups : array_like, shape (N,), optional
         Rows of a group are on one side of every partition; parts then have at most t rows.
     stratify : bool
@@ -142,10 +142,22 @@ def filter_dataset(
     c = validation.number("c", c, above=0)
     chosen = family(model, c=c, class_weight=weight)
     scorer = Scorer(
-        data, chosen, m, t, seed, partitions, block_size, None, bool(stratify), n_batches, n_jobs, threads, device
+        data,
+        chosen,
+        m,
+        t,
+        seed,
+        partitions,
+        block_size,
+        None,
+        bool(stratify),
+        n_batches,
+        n_jobs,
+        threads,
+        validation.device(device),
     )
     removal = _checked(n_rows, Removal(scorer, n, k, tau, strategy, temperature, bool(look_ahead), phases))
-    _check_choices(model, removal, groups)
+    _check_choices(model, removal, groups is not None)
     if groups is not None:
         grouped = replace(removal.scorer, groups=validation.groups(groups, n_rows, removal.scorer.t))
         removal = replace(removal, scorer=grouped)
@@ -189,14 +201,23 @@ def _optional(name: str, value: int | None) -> int | None:
     return None if value is None else validation.integer(name, value, least=1)
 
 
-def _check_choices(model: Any, removal: Removal, groups: Any) -> None:
+def _check_choices(model: Any, removal: Removal, grouped: bool) -> None:
     if isinstance(model, str):
         validation.one_of("model", model, MODELS)
     validation.one_of("strategy", removal.strategy, STRATEGIES)
     if removal.strategy == "greedy" and removal.k not in (0, 1):
         raise ValueError(f"k must be 1 with strategy='greedy', one row a phase, got {removal.k}; or use 'slicing'")
-    partitions = removal.scorer.partitions
-    if not callable(partitions):
-        validation.one_of("partitions", partitions, PARTITIONS)
-    if groups is not None and removal.scorer.stratify:
+    scorer = removal.scorer
+    own = callable(scorer.partitions)
+    if not own:
+        validation.one_of("partitions", scorer.partitions, PARTITIONS)
+    if own and (grouped or scorer.stratify):
+        name = "groups" if grouped else "stratify"
+        raise ValueError(f"{name} has no effect on parts from a function; let partitions see to it, and drop {name}")
+    if scorer.block_size is not None and (own or scorer.partitions == "independent"):
+        raise ValueError(
+            f"block_size is for blocked parts, got {scorer.block_size} with "
+            f"{'a function' if own else repr(scorer.partitions)} as partitions; drop it, or use 'blocked'"
+        )
+    if grouped and scorer.stratify:
         raise ValueError("groups and stratify exclude each other: whole groups cannot keep label shares; drop one")
