@@ -3,6 +3,9 @@
 import hashlib
 import json
 import os
+import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +32,13 @@ def fingerprint(array: NDArray[Any]) -> str:
 def save(path: Path, config: dict[str, Any], record: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write configuration, record (both JSON values) and arrays beside `path`, then rename."""
     meta = json.dumps({"format": FORMAT, "config": config, "record": record})
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with tempfile.TemporaryDirectory(prefix=".aflite-", dir=path.parent) as folder:
+        beside = Path(folder) / path.name
         with beside.open("wb") as file:
             np.savez(file, allow_pickle=False, meta=np.array(meta), **arrays)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def load(path: Path, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
@@ -47,14 +48,16 @@ def load(path: Path, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     ------
     CheckpointMismatchError
         The file was written with another configuration; the message names every field that differs.
+    ValueError
+        There is no folder for the file, or what lies there is no checkpoint.
     """
+    wanted = {"format": FORMAT, **json.loads(json.dumps(config))}
+    if not path.parent.is_dir():
+        raise ValueError(f"checkpoint must lie in a folder that exists, {path.parent} does not; make it first")
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as file:
-        meta = json.loads(str(file["meta"]))
-        arrays = {name: file[name] for name in file.files if name != "meta"}
+    meta, arrays = _read(path)
     written = {"format": meta["format"], **meta["config"]}
-    wanted = {"format": FORMAT, **json.loads(json.dumps(config))}
     different = [
         f"{name} was {written.get(name)!r} and is now {wanted.get(name)!r}"
         for name in wanted | written
@@ -66,3 +69,29 @@ def load(path: Path, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
             "give the same parameters and inputs, or another file"
         )
     return meta["record"], arrays
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    if path.is_dir():
+        raise ValueError(f"checkpoint must be a file, {path} is a folder; name a file in it")
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(str(arrays.pop("meta")))
+        if not {"format", "config", "record"} <= meta.keys():
+            raise KeyError("format, config or record")
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"checkpoint: {path} is damaged or no checkpoint of this package ({type(error).__name__}: {error}); "
+            "delete it to start anew, or give another file"
+        ) from error
+    return meta, arrays

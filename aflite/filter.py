@@ -7,7 +7,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from aflite import validation
-from aflite.checkpoint import fingerprint
+from aflite.config import run_config
 from aflite.loop import Removal, Store, run
 from aflite.models import MODELS, Data, family
 from aflite.results import FilterResult
@@ -87,10 +87,10 @@ def filter_dataset(
     partitions : {"auto", "blocked", "independent"} or callable
         Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of
         its own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t,
-        generator)
-        -> m arrays of row numbers.
+        generator) -> m arrays of row numbers. It is called once for each of the `n_batches` batches of a
+        phase, with that batch's m, and gets a copy of the rows left.
     block_size : int, optional
-        Rows a block; by default near min(512, t / 12).
+        Rows a block, for parts that are blocked; by default near min(512, t / 12).
     groups : array_like, shape (N,), optional
         Rows of a group are on one side of every partition; parts then have at most t rows.
     stratify : bool
@@ -109,7 +109,8 @@ def filter_dataset(
     device : str
         A torch device. "cuda" gives the batches to all GPUs in turn.
     checkpoint : path, optional
-        File that holds the state after every phase. A run that finds it continues to the same result.
+        File that holds the state after every phase. A run that finds it continues to the same result. Not
+        with a function as `partitions` or in `model`, which may change unseen.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def filter_dataset(
         A parameter is out of its range, features are not finite or lengths differ; the message names the
         number.
     CheckpointMismatchError
-        The checkpoint belongs to other parameters or inputs.
+        The checkpoint belongs to other parameters or inputs, or another version of this package.
 
     Examples
     --------
@@ -138,86 +139,85 @@ def filter_dataset(
     classes, codes = validation.labels(labels, n_rows)
     weight = validation.class_weight(class_weight, classes, model)
     data = Data(matrix, codes, classes.size)
-    chosen = family(model, c=validation.number("c", c, above=0), class_weight=weight)
+    c = validation.number("c", c, above=0)
+    chosen = family(model, c=c, class_weight=weight)
     scorer = Scorer(
-        data, chosen, m, t, seed, partitions, block_size, None, stratify, n_batches, n_jobs, threads, device
+        data,
+        chosen,
+        m,
+        t,
+        seed,
+        partitions,
+        block_size,
+        None,
+        bool(stratify),
+        n_batches,
+        n_jobs,
+        threads,
+        validation.device(device),
     )
-    removal = Removal(scorer, n, k, tau, strategy, temperature, look_ahead, phases)
-    _check(n_rows, removal)
-    _check_choices(model, removal, groups)
+    removal = _checked(n_rows, Removal(scorer, n, k, tau, strategy, temperature, bool(look_ahead), phases))
+    _check_choices(model, removal, groups is not None)
     if groups is not None:
-        grouped = replace(scorer, groups=validation.groups(groups, n_rows, t))
+        grouped = replace(removal.scorer, groups=validation.groups(groups, n_rows, removal.scorer.t))
         removal = replace(removal, scorer=grouped)
     store = None
     if checkpoint is not None:
-        store = Store(Path(checkpoint), _config(removal, model, c, class_weight))
+        store = Store(Path(checkpoint), run_config(removal, model, c, weight))
     return run(removal, store)
 
 
-def _check(n_rows: int, removal: Removal) -> None:
-    """Check the numbers; N is at least 2 because there are two classes."""
-    scorer, phases = removal.scorer, removal.phases
-    validation.integer("m", scorer.m, least=1)
-    validation.integer("k", removal.k, least=0)
-    validation.integer("seed", scorer.seed, least=0)
-    validation.number("tau", removal.tau, least=0, most=1)
-    validation.number("temperature", removal.temperature, above=0)
-    validation.integer("n_batches", scorer.n_batches, least=1)
-    for name, value in (("phases", phases), ("threads", scorer.threads), ("block_size", scorer.block_size)):
-        if value is not None:
-            validation.integer(name, value, least=1)
-    n = validation.integer("n", removal.n, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)")
-    if removal.k == 0 or phases == 1:
-        validation.integer("t", scorer.t, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows of features)")
-    else:
-        validation.integer(
-            "t",
-            scorer.t,
-            least=1,
-            most=n - 1,
-            why=f" (less than n = {n}, or the last phases have none to predict)",
-        )
+def _checked(n_rows: int, removal: Removal) -> Removal:
+    """Check the numbers and make them Python's; N is at least 2 because there are two classes."""
+    scorer = removal.scorer
+    why = f" (less than the {n_rows} rows of features)"
+    k = validation.integer("k", removal.k, least=0)
+    phases = _optional("phases", removal.phases)
+    n = validation.integer("n", removal.n, least=1, most=n_rows - 1, why=why)
+    scores_only = k == 0 or phases == 1
+    most = n_rows - 1 if scores_only else n - 1
+    why = why if scores_only else f" (less than n = {n}, or the last phases have none to predict)"
+    scorer = replace(
+        scorer,
+        m=validation.integer("m", scorer.m, least=1),
+        t=validation.integer("t", scorer.t, least=1, most=most, why=why),
+        seed=validation.integer("seed", scorer.seed, least=0),
+        n_batches=validation.integer("n_batches", scorer.n_batches, least=1),
+        threads=_optional("threads", scorer.threads),
+        block_size=_optional("block_size", scorer.block_size),
+    )
+    return replace(
+        removal,
+        scorer=scorer,
+        n=n,
+        k=k,
+        tau=validation.number("tau", removal.tau, least=0, most=1),
+        temperature=validation.number("temperature", removal.temperature, above=0),
+        phases=phases,
+    )
 
 
-def _check_choices(model: Any, removal: Removal, groups: Any) -> None:
-    if not isinstance(model, str) and not (hasattr(model, "fit") and hasattr(model, "predict")):
-        raise TypeError(f"model must be a name or a classifier with fit and predict, got {model!r}")
+def _optional(name: str, value: int | None) -> int | None:
+    return None if value is None else validation.integer(name, value, least=1)
+
+
+def _check_choices(model: Any, removal: Removal, grouped: bool) -> None:
     if isinstance(model, str):
         validation.one_of("model", model, MODELS)
     validation.one_of("strategy", removal.strategy, STRATEGIES)
     if removal.strategy == "greedy" and removal.k not in (0, 1):
         raise ValueError(f"k must be 1 with strategy='greedy', one row a phase, got {removal.k}; or use 'slicing'")
-    partitions = removal.scorer.partitions
-    if not callable(partitions):
-        validation.one_of("partitions", partitions, PARTITIONS)
-    if groups is not None and removal.scorer.stratify:
+    scorer = removal.scorer
+    own = callable(scorer.partitions)
+    if not own:
+        validation.one_of("partitions", scorer.partitions, PARTITIONS)
+    if own and (grouped or scorer.stratify):
+        name = "groups" if grouped else "stratify"
+        raise ValueError(f"{name} has no effect on parts from a function; let partitions see to it, and drop {name}")
+    if scorer.block_size is not None and (own or scorer.partitions == "independent"):
+        raise ValueError(
+            f"block_size is for blocked parts, got {scorer.block_size} with "
+            f"{'a function' if own else repr(scorer.partitions)} as partitions; drop it, or use 'blocked'"
+        )
+    if grouped and scorer.stratify:
         raise ValueError("groups and stratify exclude each other: whole groups cannot keep label shares; drop one")
-
-
-def _config(removal: Removal, model: Any, c: float, class_weight: Any) -> dict[str, Any]:
-    """All that fixes a result, as JSON values."""
-    scorer, data = removal.scorer, removal.scorer.data
-    callable_name = getattr(scorer.partitions, "__qualname__", repr(scorer.partitions))
-    return {
-        "n": removal.n,
-        "m": scorer.m,
-        "t": scorer.t,
-        "k": removal.k,
-        "tau": removal.tau,
-        "seed": scorer.seed,
-        "model": model if isinstance(model, str) else repr(model),
-        "c": c,
-        "class_weight": repr(class_weight),
-        "strategy": removal.strategy,
-        "temperature": removal.temperature,
-        "look_ahead": removal.look_ahead,
-        "partitions": scorer.partitions if isinstance(scorer.partitions, str) else callable_name,
-        "block_size": scorer.block_size,
-        "stratify": scorer.stratify,
-        "phases": removal.phases,
-        "n_batches": scorer.n_batches,
-        "device": scorer.device.partition(":")[0],
-        "features": fingerprint(data.features),
-        "labels": fingerprint(data.codes),
-        "groups": None if scorer.groups is None else fingerprint(scorer.groups),
-    }

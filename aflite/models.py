@@ -278,11 +278,20 @@ class NearestNeighbours:
 
 
 def family(model: Any, *, c: float, class_weight: ClassWeight) -> Family:
-    """Return the family called `model`: a name of `MODELS`, or a classifier with fit and predict to clone."""
+    """Return the family called `model`: a name of `MODELS`, or a classifier with fit and predict to clone.
+
+    Raises
+    ------
+    TypeError
+        `model` is a class, or an object that scikit-learn cannot clone.
+    ValueError
+        `model` carries a random generator, whose state equal seeds would not fix.
+    """
     if model == "logistic":
         return Logistic(c, class_weight)
     if isinstance(model, str):
         return Estimators(_Named(model, c, class_weight), quiet=True)
+    _check_classifier(model)
     return Estimators(_Cloned(model))
 
 
@@ -321,9 +330,34 @@ class _Cloned:
         from sklearn.base import clone
 
         model = clone(self.prototype)
-        if "random_state" in model.get_params() and model.get_params()["random_state"] is None:
-            model.set_params(random_state=state)
+        params = model.get_params(deep=True)
+        unset = sorted(name for name, value in params.items() if _is_state(name) and value is None)
+        if unset:
+            drawn = np.random.SeedSequence(state).generate_state(len(unset)).tolist()
+            model.set_params(**dict(zip(unset, drawn, strict=True)))
         return model
+
+
+def _is_state(name: str) -> bool:
+    return name == "random_state" or name.endswith("__random_state")
+
+
+def _check_classifier(model: Any) -> None:
+    """Raise for what cannot be cloned to a classifier whose every fit the seed fixes."""
+    if isinstance(model, type):
+        raise TypeError(f"model must be a classifier, not its class; give {model.__name__}(...)")
+    lacks = [name for name in ("fit", "predict", "get_params", "set_params") if not hasattr(model, name)]
+    if lacks:
+        raise TypeError(
+            f"model must be a name or a classifier with fit and predict that scikit-learn can clone, "
+            f"got {model!r} without {', '.join(lacks)}; derive it from sklearn.base.BaseEstimator"
+        )
+    for name, value in model.get_params(deep=True).items():
+        if isinstance(value, np.random.RandomState | np.random.Generator):
+            raise ValueError(
+                f"model must have None or an integer as {name}, got a {type(value).__name__}, whose state equal "
+                "seeds do not fix; None is set from seed"
+            )
 
 
 def _single(features: Floats) -> NDArray[np.float32]:

@@ -86,7 +86,7 @@ class Scorer:
 
     def _layout(self, pool: Ints, m: int, seed: np.random.SeedSequence) -> parts.Layout:
         if callable(self.partitions):
-            given = self.partitions(pool, m, self.t, np.random.default_rng(seed))
+            given = self.partitions(pool.copy(), m, self.t, np.random.default_rng(seed))
             return parts.from_parts(_positions(given, pool, m))
         codes = self.data.codes[pool] if self.stratify else None
         groups = None if self.groups is None else self.groups[pool]
@@ -97,6 +97,8 @@ class Scorer:
 
 def _positions(given: Sequence[Ints], pool: Ints, m: int) -> list[Ints]:
     """Positions in the pool of the row numbers that a user's function returned."""
+    if not hasattr(given, "__len__"):
+        raise ValueError(f"partitions must return {m} index arrays, returned {given!r}")
     if len(given) != m:
         raise ValueError(f"partitions must return {m} index arrays, returned {len(given)}")
     for part in given:

@@ -49,13 +49,18 @@ def number(name: str, value: object, *, above: float = -np.inf, least: float = -
 
 def features(value: Any, name: str = "features") -> NDArray[np.floating]:
     """Return an (N, d) float array without NaN or infinite values; maps and half precision stay."""
+    _unmasked(name, value)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} must have shape (N, d) with N and d at least 1, got shape {array.shape}")
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be numbers (float16, float32 or float64), got dtype {array.dtype}")
-    if array.dtype.kind != "f":
-        array = array.astype(np.float32)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32)
+    if not array.dtype.isnative:
+        # torch reads the machine's own byte order only.
+        array = array.astype(array.dtype.newbyteorder("="))
     rows = max(1, _CHUNK_BYTES // array[:1].nbytes)
     bad: list[int] = []
     with np.errstate(over="ignore"):
@@ -70,8 +75,14 @@ def features(value: Any, name: str = "features") -> NDArray[np.floating]:
     return array
 
 
+def _unmasked(name: str, value: Any) -> None:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array, the mask would be lost; fill the values or drop the rows")
+
+
 def labels(value: Any, n_rows: int) -> tuple[NDArray[Any], Ints]:
     """Return the classes, ascending, and the class position of every row (int64)."""
+    _unmasked("labels", value)
     array = np.asarray(value)
     if array.shape != (n_rows,):
         raise ValueError(f"labels must have shape ({n_rows},), one a row of features, got shape {array.shape}")
@@ -87,10 +98,15 @@ def groups(value: Any, n_rows: int, t: int) -> Ints | None:
     """Return group numbers 0 .. of every row, or None."""
     if value is None:
         return None
+    _unmasked("groups", value)
     array = np.asarray(value)
     if array.shape != (n_rows,):
         raise ValueError(f"groups must have shape ({n_rows},), one a row of features, got shape {array.shape}")
-    names, codes, sizes = np.unique(array, return_inverse=True, return_counts=True)
+    try:
+        names, codes, sizes = np.unique(array, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(name).__name__ for name in array.tolist()}))
+        raise TypeError(f"groups must be all of one kind, such as str or int, got {kinds}; name every group") from error
     if sizes.max() > t:
         name = names[sizes.argmax()]
         raise ValueError(f"groups must fit a training part: group {name!r} has {sizes.max()} rows, t is {t}; raise t")
@@ -116,3 +132,21 @@ def class_weight(value: Any, classes: NDArray[Any], model: Any) -> str | NDArray
         )
     weights = [number(f"class_weight[{label}]", value[label], above=0) for label in classes.tolist()]
     return np.array(weights)
+
+
+def device(value: Any) -> str:
+    """Return the name of a torch device that can be used here, or raise."""
+    if not isinstance(value, str):
+        raise TypeError(f"device must be the name of a torch device such as 'cpu' or 'cuda', got {value!r}")
+    if value == "cpu":
+        return value
+    import torch
+
+    try:
+        torch.zeros(1, device=value).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"device must be a torch device that this machine has, {value!r} cannot be used ({reason}); give 'cpu'"
+        ) from error
+    return value

@@ -1,11 +1,16 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.dummy import DummyClassifier
 
 import aflite
 from aflite import strategies
+from aflite.loop import Removal
+from aflite.models import Counts
 
 
 @given(scores=arrays(float, 20, elements=st.sampled_from([0.2, 0.5, 0.75, 0.8])), limit=st.integers(0, 25))
@@ -84,3 +89,32 @@ def test_look_ahead_removes_planted_rows(planted):
     result = aflite.filter_dataset(features, labels, **run)
     assert (easy & ~result.kept).sum() > 0.95 * (~result.kept).sum()
     assert sum(record.removed for record in result.history) == (~result.kept).sum()
+
+
+def test_sampling_draws_anew_in_every_phase(monkeypatch):
+    """One class is always predicted, so in every phase all its rows score 1 and only the noise decides."""
+    labels = np.array([0] * 30 + [1] * 90)
+    features = np.random.default_rng(0).normal(size=(120, 2))
+    noise = []
+    sampled = strategies.sampled
+
+    def noted(scores, eligible, limit, *, temperature, rng):
+        noise.append(rng.bit_generator.state["state"]["state"])
+        return sampled(scores, eligible, limit, temperature=temperature, rng=rng)
+
+    monkeypatch.setattr(strategies, "sampled", noted)
+    run = {"n": 80, "m": 12, "t": 40, "k": 10, "tau": 0.1, "seed": 0, "strategy": "sampling", "phases": 4}
+    aflite.filter_dataset(features, labels, **run, model=DummyClassifier(strategy="constant", constant=1))
+    assert len(noise) == len(set(noise)) == 3
+
+
+def test_look_ahead_takes_rows_that_reach_tau_once_more(monkeypatch):
+    """Of 10 looks ahead 6, 7, 8, 9 are right; with tau 0.8 the last two candidates leave."""
+    again = Counts(np.array([6, 7, 8, 9]), np.full(4, 10), 0)
+    scorer = SimpleNamespace(score=lambda *_, **__: again)
+    scores = np.zeros(20)
+    scores[[3, 5, 7, 9]] = 0.95
+    removal = Removal(scorer, 10, 4, 0.8, "slicing", 0.05, True, None)
+    leaving, candidates, eligible = removal.leaving(0, np.arange(20), scores, again)
+    assert leaving.tolist() == [7, 9]
+    assert (candidates, eligible) == (4, 4)
