@@ -1,0 +1,1 @@
+"""Encoders: the warm-up training on a sample, and the features of all other rows."""
