@@ -101,17 +101,21 @@ def benchmark(facts: Mapping[str, Any]) -> str:
     return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110)
 
 
-def dataset_info(config: str, schema: pa.Schema, splits: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+def dataset_info(
+    config: str, schema: pa.Schema, splits: Mapping[str, Mapping[str, int]], features: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Give the ``dataset_info`` entry of a config, in the words that datasets 3 and 5 both read.
 
     Parameters
     ----------
     splits : mapping of str to mapping
         ``rows``, ``bytes`` (in Arrow) and ``download`` (on disk) of each split.
+    features : datasets.Features, optional
+        Names the columns that are class labels or images.
     """
     return {
         "config_name": config,
-        "features": [_feature(field) for field in schema],
+        "features": [_feature(field, (features or {}).get(field.name)) for field in schema],
         "splits": [
             {"name": name, "num_bytes": split["bytes"], "num_examples": split["rows"]} for name, split in splits.items()
         ],
@@ -120,10 +124,35 @@ def dataset_info(config: str, schema: pa.Schema, splits: Mapping[str, Mapping[st
     }
 
 
-def _feature(field: pa.Field) -> dict[str, Any]:
-    if pa.types.is_fixed_size_list(field.type):
-        return {"name": field.name, "sequence": str(field.type.value_type), "length": field.type.list_size}
-    return {"name": field.name, "dtype": str(field.type)}
+_DTYPES = {"double": "float64", "float": "float32", "halffloat": "float16"}
+
+
+def _feature(field: pa.Field, feature: Any = None) -> dict[str, Any]:
+    kind = type(feature).__name__
+    if kind == "ClassLabel":
+        names = {str(number): name for number, name in enumerate(feature.names)}
+        return {"name": field.name, "dtype": {"class_label": {"names": names}}}
+    if kind == "Image":
+        return {"name": field.name, "dtype": "image"}
+    return {"name": field.name, **_dtype(field.type)}
+
+
+def _dtype(kind: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_fixed_size_list(kind):
+        return {"sequence": _item(kind.value_type), "length": kind.list_size}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return {"list" if pa.types.is_struct(kind.value_type) else "sequence": _item(kind.value_type)}
+    if pa.types.is_struct(kind):
+        return {"struct": _item(kind)}
+    return {"dtype": _DTYPES.get(str(kind), str(kind))}
+
+
+def _item(kind: pa.DataType) -> Any:
+    """Give what a list or struct is made of: a name, or one entry a field."""
+    if pa.types.is_struct(kind):
+        return [{"name": field.name, **_dtype(field.type)} for field in kind]
+    inner = _dtype(kind)
+    return inner.get("dtype", inner)
 
 
 def probe_card(lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str, Any], picture: str | None) -> str:

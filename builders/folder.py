@@ -13,6 +13,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,15 @@ _CONFIG = re.compile(r"\w+(-\w+)*", re.ASCII)
 _SPLIT = re.compile(r"\w+(\.\w+)*", re.ASCII)
 
 Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A dataset folder, and whether this call wrote it or found it as it would have written it."""
+
+    folder: Path
+    manifest: Manifest
+    fresh: bool
 
 
 def check_version(version: str) -> None:
@@ -114,15 +124,24 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
 
 
 def is_current(folder: Path, facts: Mapping[str, Any]) -> bool:
-    """Whether `folder` was finished from the very same `facts` with the same library versions."""
+    """Whether `folder` was finished from the very same `facts` with the same library versions.
+
+    Parameters
+    ----------
+    folder : Path
+        May be missing.
+    facts : mapping
+        Those of the manifest's facts that are known before a build; of ``configs`` the numbers of rows.
+    """
     if not (folder / MANIFEST).is_file():
         return False
     manifest = read_manifest(folder)
     of_inputs = {key: manifest.get(key) for key in (*facts, "versions")}
-    of_inputs["configs"] = {
-        config: {split: {"rows": entry["rows"]} for split, entry in splits.items()}
-        for config, splits in manifest["configs"].items()
-    }
+    if "configs" in facts:
+        of_inputs["configs"] = {
+            config: {split: {"rows": entry["rows"]} for split, entry in splits.items()}
+            for config, splits in manifest["configs"].items()
+        }
     return of_inputs == {**facts, "versions": _versions()}
 
 

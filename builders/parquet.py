@@ -32,18 +32,27 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def write_split(
-    tables: Iterable[pa.Table], folder: Path, config: str, split: str, *, rows: int
+    tables: Iterable[pa.Table],
+    folder: Path,
+    config: str,
+    split: str,
+    *,
+    rows: int,
+    rows_per_shard: int = ROWS_PER_SHARD,
+    rows_per_group: int = ROWS_PER_GROUP,
 ) -> tuple[list[str], int]:
     """Write one split of one config as ``CONFIG/SPLIT-00000-of-0000N.parquet``.
 
     Parameters
     ----------
     tables : iterable of pyarrow.Table
-        Each becomes one row group, or several of at most `ROWS_PER_GROUP` rows; they bound the memory that it takes.
+        Each becomes one row group, or several of at most `rows_per_group` rows; they bound the memory that it takes.
     folder : Path
         The dataset folder.
     rows : int
         Rows in all, known beforehand since the number of shards stands in each name.
+    rows_per_shard, rows_per_group : int
+        Limits.
 
     Returns
     -------
@@ -52,7 +61,7 @@ def write_split(
     int
         Bytes that the rows take in Arrow, strings written out.
     """
-    shards = max(1, -(-rows // ROWS_PER_SHARD))
+    shards = max(1, -(-rows // rows_per_shard))
     names = [f"{config}/{split}-{shard:05d}-of-{shards:05d}.parquet" for shard in range(shards)]
     (folder / config).mkdir(parents=True, exist_ok=True)
     remaining = _ahead(tables)
@@ -63,7 +72,7 @@ def write_split(
         with _writer(folder / name, first.schema) as writer:
             while written < rows * shard // shards:
                 table = next(remaining)
-                writer.write_table(table, row_group_size=ROWS_PER_GROUP)
+                writer.write_table(table, row_group_size=rows_per_group)
                 written += len(table)
                 arrow_bytes += sum(_arrow_bytes(column) for column in table.columns)
     return names, arrow_bytes

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from builders.filtered import CONFIGS
+from builders.folder import Built
 from builders.probes import asked_column
+from builders.specs import SetSpec
 
 
 def example_text(row: Mapping[str, Any]) -> str:
@@ -41,6 +45,59 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
         cells = enumerate(zip(row, widths, strict=True))
         lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in cells).rstrip())
     return lines
+
+
+def spec_text(spec: SetSpec) -> str:
+    """Lay out every value of a filtered set's spec, and where it comes from."""
+    rows = aligned([("value of", "", "from"), *spec.values()])
+    return "\n".join([f"{spec.folder_name} {spec.version}", spec.description, "", *rows])
+
+
+def filtered_text(built: Built) -> str:
+    """Lay out what a build of a filtered set did: stages, rows, phases and how predictable the parts are."""
+    facts = built.manifest
+    lines = []
+    if built.fresh:
+        stages = [
+            (stage, f"{seconds:.1f} s", "found" if stage in facts["reused"] else "")
+            for stage, seconds in facts["seconds"].items()
+        ]
+        lines += [*aligned([("stage", "time", ""), *stages], right=(1,)), ""]
+    keys = ("source", "unlabelled", *CONFIGS)
+    counts = [(split, *(f"{of[key]:,}" for key in keys)) for split, of in facts["counts"].items()]
+    lines += [*aligned([("split", *keys), *counts], right=range(1, 6)), ""]
+    phases = facts["filter"]["phases"]
+    lines += [
+        f"{len(phases)} phases, ended by {facts['filter']['stop_reason']}; mean predictability"
+        f" {phases[0]['bias']:.3f} in the first, {phases[-1]['bias']:.3f} in the last.",
+        "",
+    ]
+    subsets = facts["filter"]["subsets"]
+    if subsets:
+        shown = [
+            (name, f"{of['rows']:,}", _share(of["bias"]), _share(of.get("accuracy"))) for name, of in subsets.items()
+        ]
+        head = ("accuracy on", "rows", "linear classifiers", "warm-up model")
+        lines += [*aligned([head, *shown], right=(1, 2, 3)), ""]
+    if facts["filter"]["breakdown"]:
+        parts = [
+            (name, f"{of['scored']:,}", f"{of['removed']:,}", f"{of['removed'] / max(1, of['scored']):.1%}")
+            for name, of in facts["filter"]["breakdown"].items()
+        ]
+        lines += [*aligned([(facts["breakdown"], "scored", "removed", ""), *parts], right=(1, 2, 3)), ""]
+    split = next(iter(facts["configs"]["filtered"]))
+    return "\n".join(
+        [
+            *lines,
+            f"{'Built' if built.fresh else 'Up to date'}: {built.folder}\n",
+            "To load it:\n\n    from datasets import load_dataset",
+            f'    load_dataset({json.dumps(str(built.folder))}, split="{split}")',
+        ]
+    )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def _subject(row: Mapping[str, Any], number: int) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
-from builders.folder import Manifest, check_version, is_current, new_folder, verify_folder, write_manifest
+from builders.folder import Built, check_version, is_current, new_folder, verify_folder, write_manifest
 from builders.parquet import write_split
 from builders.pictures import draw_counts
 from builders.probes import batches, row_at, schema
@@ -19,15 +18,6 @@ from builders.progress import progress
 from unqover_data import ProbeLists
 
 PICTURE = "lists.png"
-
-
-@dataclass(frozen=True)
-class Built:
-    """A dataset folder, and whether this call wrote it or found it as it would have written it."""
-
-    folder: Path
-    manifest: Manifest
-    fresh: bool
 
 
 def build_unqover(

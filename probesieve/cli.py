@@ -72,6 +72,78 @@ def build_unqover(
     print(f'    load_dataset({json.dumps(str(built[0].folder))}, "{default}", split="test")')
 
 
+@build_app.command("aflite")
+def build_aflite(
+    name: Annotated[str, typer.Argument(metavar="SET", help="A set as `probesieve list` names it, or SPEC.toml.")],
+    source: Annotated[Path | None, typer.Option(help="Local file or folder to read instead of the Hub.")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for the spec; repeatable.")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help=".npy or .safetensors, a row each, instead of an encoder.")
+    ] = None,
+    warmup: Annotated[
+        bool, typer.Option("--warmup/--no-warmup", help="Train the encoder on a sample, or take it as it is.")
+    ] = True,
+    filter_splits: Annotated[str | None, typer.Option(help="Splits to filter, such as train,validation.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder that gets the dataset folder.")] = Path("build"),
+    work: Annotated[
+        Path | None, typer.Option(help="Folder for what the stages make; OUT/.work/... by default.")
+    ] = None,
+    version: Annotated[str | None, typer.Option(help="MAJOR.MINOR.PATCH instead of the spec's own.")] = None,
+    device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder built from other inputs.")] = False,
+    progress: Progress = True,
+) -> None:
+    """Filter a dataset with AFLite.
+
+    Example: probesieve build aflite planted-nli
+    """
+    from builders.aflite import Machine, build_aflite
+    from builders.progress import switch_off
+    from builders.reading import filtered_text
+    from builders.specs import load_spec
+
+    if not progress:
+        switch_off()
+    changed = list(values or ())
+    if not warmup:
+        changed.append("share=0.0")
+    if filter_splits:
+        changed.append(f"source.filtered={json.dumps(filter_splits.split(','))}")
+    built = build_aflite(
+        load_spec(name, changed),
+        out,
+        source=source,
+        features=features,
+        work=work,
+        version=version,
+        overwrite=overwrite,
+        machine=Machine(device=device, workers=workers),
+    )
+    print(filtered_text(built))
+
+
+@app.command("refilter")
+def refilter(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of `probesieve build aflite`.")],
+    version: Annotated[str, typer.Option(help="MAJOR.MINOR.PATCH of the new folder.")],
+    n: Annotated[int | None, typer.Option(help="Rows to keep at least; not below the stored run's.")] = None,
+    tau: Annotated[float | None, typer.Option(help="Least score of a removed row; not below the stored run's.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder that gets the new dataset folder.")] = Path("build"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that is there.")] = False,
+) -> None:
+    """Cut a filtered set again at a higher n or tau, from its scores alone.
+
+    Example: probesieve refilter build/planted-nli-aflite --n 4000 --version 1.1.0 --out recut
+    """
+    from builders.reading import filtered_text
+    from builders.refilter import refilter
+
+    print(filtered_text(refilter(folder, out, version=version, n=n, tau=tau, overwrite=overwrite)))
+
+
 @app.command("list")
 def list_sets() -> None:
     """List what can be built.
@@ -79,13 +151,21 @@ def list_sets() -> None:
     Example: probesieve list
     """
     from builders.reading import aligned
+    from builders.specs import list_specs, load_spec
 
     rows = []
     for name in list_classes():
         lists = load_lists(name)
         sizes = (f"{lists.rows(config):,}" for config in ("qa", "mlm"))
-        rows.append((f"unqover-{name}", lists.version, *sizes, lists.title))
-    print("\n".join(aligned([("set", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
+        rows.append((name, lists.version, *sizes, lists.title))
+    print("Probe sets (probesieve build unqover CLASS):\n")
+    print("\n".join(aligned([("class", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
+    print("\nFiltered sets (probesieve build aflite SET):\n")
+    specs = [load_spec(name) for name in list_specs()]
+    rows = [
+        (s.name, s.version, s.source.id or s.source.kind, f"{s.filter.n:,}", s.encoder_kind, s.title) for s in specs
+    ]
+    print("\n".join(aligned([("set", "version", "source", "n", "encoder", "what"), *rows], right=(3,))))
 
 
 @app.command("show")
@@ -94,15 +174,17 @@ def show(
     lists: Lists = "bundled",
     row: Annotated[int | None, typer.Option(help="Row of config qa; one of the middle by default.")] = None,
 ) -> None:
-    """Show one example of a probe set, as a person would read it.
+    """Show one example of a probe set, as a person would read it, or the spec of a filtered set.
 
     Example: probesieve show unqover-religion
     """
-    from builders.reading import example_text
+    from builders.reading import example_text, spec_text
+    from builders.specs import load_spec
     from builders.unqover import example_row
 
     if not name.startswith("unqover-"):
-        raise BuildError(f"SET must be the name of a probe set such as unqover-religion, not {name!r}")
+        print(spec_text(load_spec(name.removesuffix("-aflite"))))
+        return
     print(example_text(example_row(load_lists(name.removeprefix("unqover-"), lists), row)))
 
 

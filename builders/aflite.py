@@ -1,0 +1,280 @@
+"""Builds a filtered folder: source, warm-up sample, warm-up model, features of the rest, AFLite, folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builders.errors import BuildError
+from builders.features.encoder import Recipe
+from builders.features.esim import EsimRecipe, EsimSettings
+from builders.features.images import ImageRecipe
+from builders.features.store import StoredFeatures, compute_features, read_features
+from builders.features.transformer import TransformerRecipe, TransformerSettings
+from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline
+from builders.filtered_folder import write_filtered
+from builders.findings import Findings, Pool, compare_subsets, count_by, pick
+from builders.folder import Built, check_version, is_current, sha256, verify_folder
+from builders.sources import read_source
+from builders.sources.rows import SourceRows
+from builders.specs import SetSpec
+from builders.tables import to_table
+from builders.workspace import Workspace
+
+if TYPE_CHECKING:
+    from aflite.results import FilterResult
+
+_SAMPLE = 0
+_LIBRARIES = {"transformer": "transformers", "esim": "torch", "timm": "timm"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a build runs; nothing of it changes what comes out, but for rounding.
+
+    Attributes
+    ----------
+    device : str, optional
+        ``cpu`` or ``cuda``; by default cuda where there is one.
+    workers : int
+        Processes that decode images.
+    """
+
+    device: str | None = None
+    workers: int = 2
+
+
+def build_aflite(
+    spec: SetSpec,
+    out: Path,
+    *,
+    source: Path | None = None,
+    features: Path | None = None,
+    work: Path | None = None,
+    version: str | None = None,
+    overwrite: bool = False,
+    machine: Machine | None = None,
+) -> Built:
+    """Build ``OUT/NAME-aflite``; a folder that is there already, from the same inputs, is checked and kept.
+
+    Parameters
+    ----------
+    spec : SetSpec
+        What to build.
+    out : Path
+        Where the folder goes.
+    source : Path, optional
+        Local file or folder to read instead of the spec's source.
+    features : Path, optional
+        ``.npy`` or ``.safetensors`` with a row for each row of the filtered splits, instead of an encoder; no
+        warm-up sample is taken then.
+    work : Path, optional
+        What the stages make is kept here and used again; by default ``OUT/.work/NAME-aflite``.
+    version : str, optional
+        MAJOR.MINOR.PATCH; by default the spec's own.
+    overwrite : bool
+        Whether to replace a folder that was built from anything else.
+    machine : Machine, optional
+        Where it runs.
+
+    Raises
+    ------
+    BuildError
+        If the spec, the source or the features cannot be used, or a folder is in the way.
+    HubError
+        If a source or model cannot be had from the Hub.
+    """
+    spec = replace(spec, version=spec.version if version is None else version)
+    check_version(spec.version)
+    machine = machine or Machine()
+    space = Workspace(work or out / ".work" / spec.folder_name)
+    with space.timed("source"):
+        rows = read_source(spec.source, work=space.root / "source", path=source)
+    recipe = None if features else make_recipe(spec, rows, machine)
+    share = spec.share if recipe else 0.0
+    inputs = _inputs(spec, rows, share, recipe, features)
+    target = out / spec.folder_name
+    known = {"name": spec.folder_name, "version": spec.version, "inputs": inputs}
+    if not overwrite and is_current(target, known):
+        return Built(target, verify_folder(target), fresh=False)
+    pool = _pool(spec, rows, share)
+    stored = _features(space, pool, recipe, inputs, features)
+    with space.timed("filter"):
+        result = _filter(space, spec, pool, stored, inputs, machine)
+    outcome = _outcome(spec, pool, result)
+    columns = list(spec.source.inputs)
+    with space.timed("report"):
+        findings = Findings(
+            phases=tuple(asdict(record) for record in result.history),
+            stop_reason=str(result.stop_reason),
+            subsets=compare_subsets(spec.filter, spec.seed, pool, outcome, stored),
+            breakdown=count_by(pool.rows, outcome, spec.breakdown),
+            most=pick(pool.rows, outcome, columns, spec.seed, hardest=False),
+            least=pick(pool.rows, outcome, columns, spec.seed, hardest=True),
+        )
+    outcomes = {name: outcome.take(place) for name, place in pool.bounds.items()}
+    for name in rows.splits.keys() - outcomes.keys():
+        outcomes[name] = Outcome.untouched(len(rows.splits[name]))
+    facts = known | _facts(spec, rows, share, recipe, features)
+    return write_filtered(target, facts, rows.splits, outcomes, findings, space, overwrite=overwrite)
+
+
+def _facts(
+    spec: SetSpec, rows: SourceRows, share: float, recipe: Recipe | None, features: Path | None
+) -> dict[str, Any]:
+    """What the manifest and the card say beside what is known from `_inputs`."""
+    ran = "no encoder" if features else spec.encoder_kind
+    return {
+        "title": spec.title,
+        "builder": "aflite",
+        "description": spec.description,
+        "license": spec.license,
+        "language": spec.language,
+        "tasks": list(spec.tasks),
+        "tags": ["aflite", "adversarial-filtering", "probesieve"],
+        "limits": list(spec.limits),
+        "citation": spec.citation,
+        "columns": list(spec.source.inputs),
+        "breakdown": spec.breakdown,
+        "spec": [list(entry) for entry in spec.values()],
+        "source": {"origin": rows.origin, "revision": rows.revision, "unlabelled": dict(rows.unlabelled)},
+        "encoder": {"kind": ran, "trained": share > 0, **(recipe.identity() if recipe else {})},
+        "seed": spec.seed,
+    }
+
+
+def make_recipe(spec: SetSpec, rows: SourceRows, machine: Machine) -> Recipe:
+    """Give the recipe that a spec names."""
+    columns = tuple(spec.source.inputs)
+    names = tuple(next(iter(rows.splits.values())).features["label"].names)
+    settings = spec.encoder
+    if isinstance(settings, TransformerSettings):
+        return TransformerRecipe(settings, inputs=columns, names=names, device=machine.device)
+    if isinstance(settings, EsimSettings):
+        return EsimRecipe(settings, inputs=columns, names=names, device=machine.device)
+    return ImageRecipe(settings, inputs=columns, names=names, device=machine.device, workers=machine.workers)
+
+
+def _inputs(
+    spec: SetSpec, rows: SourceRows, share: float, recipe: Recipe | None, features: Path | None
+) -> dict[str, Any]:
+    """Everything that decides rows and scores, as JSON values."""
+    read = {key: to_table(spec.source)[key] for key in ("inputs", "label", "names", "filtered")}
+    library = _LIBRARIES[spec.encoder_kind]
+    return {
+        "source": {"revision": rows.revision, **read},
+        "seed": spec.seed,
+        "share": share,
+        "features": {"sha256": sha256(features)}
+        if features
+        else {"kind": spec.encoder_kind, **(recipe.identity() if recipe else {})},
+        "filter": to_table(spec.filter),
+        "libraries": {name: metadata.version(name) for name in {"torch", library}},
+    }
+
+
+def _pool(spec: SetSpec, rows: SourceRows, share: float) -> Pool:
+    from datasets import concatenate_datasets
+
+    splits = {name: rows.splits[name] for name in spec.source.filtered}
+    together = concatenate_datasets(list(splits.values()))
+    ends = np.cumsum([len(split) for split in splits.values()])
+    bounds = {name: slice(int(end) - len(splits[name]), int(end)) for name, end in zip(splits, ends, strict=True)}
+    labels = together.select_columns(["label"]).with_format("arrow")[:]["label"].to_numpy()
+    n_rows = len(together)
+    size = round(share * n_rows)
+    if share and not 0 < size < n_rows - 1:
+        raise BuildError(f"share = {share} of {n_rows} rows leaves no warm-up sample, or nothing else; change it")
+    rng = np.random.default_rng(np.random.SeedSequence((spec.seed, _SAMPLE)))
+    warm = np.sort(rng.choice(n_rows, size, replace=False))
+    rest = np.setdiff1d(np.arange(n_rows), warm, assume_unique=True)
+    return Pool(together, labels.astype(np.int64), bounds, warm, rest)
+
+
+def _features(
+    space: Workspace, pool: Pool, recipe: Recipe | None, inputs: Mapping[str, Any], path: Path | None
+) -> StoredFeatures:
+    if recipe is None:
+        assert path is not None
+        with space.timed("features"):
+            return read_features(path, n_rows=len(pool.rest), work=space.root / "features")
+    needed = {key: value for key, value in inputs.items() if key != "filter"}
+    folder = None
+    if pool.warm.size:
+        folder = space.place("model", needed)
+        with space.timed("warm-up"):
+            _train(recipe, pool, folder, inputs["seed"], space)
+    with space.timed("features"):
+        stored = compute_features(
+            recipe.load(folder), pool.rows.select(pool.rest), space.root / "features", inputs=needed
+        )
+    if stored.reused:
+        space.reused.add("features")
+    return stored
+
+
+def _train(recipe: Recipe, pool: Pool, folder: Path, seed: int, space: Workspace) -> None:
+    done = folder / "trained"
+    if done.is_file():
+        space.reused.add("warm-up")
+        return
+    folder.mkdir(exist_ok=True)
+    recipe.train(pool.rows.select(pool.warm), folder, seed=seed)
+    done.touch()
+
+
+def _filter(
+    space: Workspace,
+    spec: SetSpec,
+    pool: Pool,
+    stored: StoredFeatures,
+    inputs: Mapping[str, Any],
+    machine: Machine,
+) -> FilterResult:
+    from aflite import filter_dataset
+
+    named = to_table(spec.filter)
+    column = named.pop("groups", None)
+    groups = None if column is None else _groups(pool, column)
+    checkpoint = space.place("filter", inputs).with_suffix(".npz")
+    try:
+        return filter_dataset(
+            stored.features,
+            pool.labels[pool.rest],
+            **named,
+            groups=groups,
+            seed=spec.seed,
+            checkpoint=checkpoint,
+            device=machine.device,
+        )
+    except ValueError as error:
+        raise BuildError(f"filter: {error}; change a value with --set filter.NAME=VALUE") from error
+
+
+def _groups(pool: Pool, column: str) -> NDArray[np.int64]:
+    if column not in pool.rows.column_names:
+        raise BuildError(
+            f"filter.groups: there is no column {column!r} (there are {', '.join(pool.rows.column_names)})"
+        )
+    values = pool.rows.select(pool.rest).select_columns([column]).with_format("arrow")[:][column]
+    codes = values.combine_chunks().dictionary_encode(null_encoding="encode").indices
+    groups: NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    return groups
+
+
+def _outcome(spec: SetSpec, pool: Pool, result: FilterResult) -> Outcome:
+    """Lay the filter's result over the rows of the pool."""
+    outcome = Outcome.untouched(pool.labels.size)
+    outcome.part[pool.warm] = WARMUP
+    outcome.part[pool.rest[~result.kept]] = REMOVED
+    outcome.predictability[pool.rest] = result.predictability
+    outcome.times_scored[pool.rest] = result.times_scored
+    outcome.removed_in_phase[pool.rest] = result.removed_in_phase
+    draw_baseline(outcome, pool.bounds, spec.seed)
+    return outcome

@@ -1,0 +1,266 @@
+"""The text of a filtered set's card."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from builders.findings import Example, Findings
+
+_LONGEST = 300
+_MARKS = re.compile(r"([\\`*_{}\[\]#|~])")
+
+_AFLITE = """
+@inproceedings{lebras-etal-2020-adversarial,
+  title     = {Adversarial Filters of Dataset Biases},
+  author    = {Le Bras, Ronan and Swayamdipta, Swabha and Bhagavatula, Chandra and Zellers, Rowan and
+               Peters, Matthew and Sabharwal, Ashish and Choi, Yejin},
+  booktitle = {Proceedings of the 37th International Conference on Machine Learning},
+  year      = {2020},
+  pages     = {1078--1088},
+}"""
+
+_COLUMNS = """\
+| column | what |
+|---|---|
+| `source_index` | place of the row in its split of the source, from 0, before anything was left out |
+| `predictability` | share, from 0 to 1, of the classifiers that did not train on the row and predicted its label \
+right, in the phase that removed the row, or in the last one; higher is easier; null where it was never scored |
+| `times_scored` | how many classifiers that were |
+| `removed_in_phase` | phase that removed the row, from 0; null when kept |
+| `in_random_subset` | whether the row is in the random baseline: in each split as many scored rows as are kept |"""
+
+_REASONS = {
+    "reached_n": "n rows were left",
+    "few_predictable": "fewer than k rows had a predictability of at least tau",
+    "one_class_left": "only one class was left",
+    "scored_only": "it was only to score",
+    "phase_limit": "the number of phases was limited",
+    "look_ahead_held_back_all": "look-ahead held back all candidates",
+}
+
+_SUBSETS = {
+    "all": "all scored rows",
+    "random": "random baseline",
+    "kept": "kept (`filtered`)",
+    "removed": "`removed`",
+}
+
+
+def cell(text: str) -> str:
+    """Give a text as one cell of a Markdown table, its own markup as text, cut where it is long."""
+    line = " ".join(text.split())
+    cut = line if len(line) <= _LONGEST else line[:_LONGEST] + "…"
+    return _MARKS.sub(r"\\\1", html.escape(cut, quote=False))
+
+
+def filtered_card(facts: Mapping[str, Any], findings: Findings) -> str:
+    """Give the text of a card, without its front matter.
+
+    Parameters
+    ----------
+    facts : mapping
+        The manifest's.
+    findings : Findings
+        Numbers and examples.
+    """
+    sections = [
+        f"# {facts['title']}",
+        f"{facts['description']} The filter is AFLite ([Le Bras et al., 2020]"
+        "(https://proceedings.mlr.press/v119/bras20a.html)). **No row is lost**: those that were removed, and those"
+        " that trained the encoder, are configs of their own, and every scored row has its predictability.",
+        _intended_use(facts),
+        f"## Sizes\n\n{_sizes(facts)}",
+        f"## Use\n\n{_use(facts)}",
+        f"## Columns\n\nThe source's own, and:\n\n{_COLUMNS}",
+        f"## What the filter did\n\n{_phases(findings)}",
+        *_comparison(findings),
+        f"## Label shares\n\n{_labels(facts)}",
+        *_breakdown(facts, findings),
+        f"## Examples\n\n{_examples(facts, findings)}",
+        f"## Parameters\n\n{_parameters(facts)}",
+        f"## Provenance\n\n{_provenance(facts)}",
+        _citations(facts),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _intended_use(facts: Mapping[str, Any]) -> str:
+    kind = facts["encoder"]["kind"]
+    model = facts["encoder"].get("model")
+    by = {"no encoder": "the features that were given"}.get(kind, f"`{model}`" if model else f"the {kind} encoder")
+    limits = [
+        f"Adversarial to {by}: rows were chosen because linear classifiers on its features fail on them, so a model"
+        " of that kind is at a disadvantage here, and models should not be ranked by this set alone (Phang et al.,"
+        " 2021, *Adversarially Constructed Evaluation Sets Are More Challenging, but May Not Be Fair*).",
+        "A score depends on the encoder, its warm-up sample and the seed; it is no property of the row alone.",
+        "Predictable rows may be spurious or simply easy: rows that are easy for good reasons left too, and rows"
+        " with wrong or doubtful labels are more frequent among those that stayed.",
+        *facts["limits"],
+    ]
+    return (
+        "## Intended use and limits\n\nFor comparing what models learn from, or do on, rows with fewer"
+        " regularities that give the label away. The filter lowers what linear classifiers can predict; it does not"
+        " make a set free of bias.\n\n" + "\n".join(f"- {limit}" for limit in limits)
+    )
+
+
+def _sizes(facts: Mapping[str, Any]) -> str:
+    keys = ("source", "unlabelled", "warmup", "removed", "filtered")
+    counts: Mapping[str, Mapping[str, int]] = facts["counts"]
+    rows = [[f"`{split}`", *(f"{of[key]:,}" for key in keys)] for split, of in counts.items()]
+    rows.append(["all", *(f"{sum(of[key] for of in counts.values()):,}" for key in keys)])
+    return f"{_table(['split', *keys], rows)}\n\nsource = unlabelled + warmup + removed + filtered, in every line."
+
+
+def _use(facts: Mapping[str, Any]) -> str:
+    split = next(iter(facts["configs"]["filtered"]))
+    name, revision = f"ORG/{facts['name']}", f'revision="v{facts["version"]}"'
+    return (
+        "```python\nfrom datasets import concatenate_datasets, load_dataset\n\n"
+        f'kept = load_dataset("{name}", split="{split}", {revision})\n'
+        f'removed = load_dataset("{name}", "removed", split="{split}", {revision})\n'
+        "scored = concatenate_datasets([kept, removed])\n"
+        'baseline = scored.filter(lambda row: row["in_random_subset"])  # as many rows as kept, at random\n```'
+    )
+
+
+def _phases(findings: Findings) -> str:
+    rows = [
+        [
+            str(one["phase"]),
+            f"{one['size']:,}",
+            f"{one['bias']:.4f}",
+            "" if one["eligible"] is None else f"{one['eligible']:,}",
+            f"{one['removed']:,}",
+        ]
+        for one in findings.phases
+    ]
+    return (
+        "![Rows left and their mean predictability, phase by phase](phases.png)\n\n"
+        "![How many kept and removed rows have which predictability](scores.png)\n\n"
+        f"It ended after {len(rows)} phases since {_REASONS[findings.stop_reason]}. Mean predictability is the"
+        " estimate of the representation bias: the accuracy of the linear classifiers on rows that they did not"
+        f" train on.\n\n{_table(['phase', 'rows', 'mean predictability', 'rows >= tau', 'removed'], rows)}"
+    )
+
+
+def _comparison(findings: Findings) -> list[str]:
+    if not findings.subsets:
+        return []
+    trained = any("accuracy" in of for of in findings.subsets.values())
+    rows = [
+        [
+            _SUBSETS[name],
+            f"{of['rows']:,}",
+            _share(of["bias"]),
+            *([_share(of.get("accuracy"))] if trained else []),
+        ]
+        for name, of in findings.subsets.items()
+    ]
+    head = ["rows", "number", "linear classifiers", *(["warm-up model"] if trained else [])]
+    return [
+        "## How predictable the parts are\n\nAccuracy of logistic regressions on the features, trained and tested"
+        " within each part by itself on training parts of one size"
+        f"{', and of the warm-up model' if trained else ''}.\n\n{_table(head, rows)}"
+    ]
+
+
+def _labels(facts: Mapping[str, Any]) -> str:
+    counts: Mapping[str, Mapping[str, int]] = facts["labels"]
+    scored = {name: counts["filtered"][name] + counts["removed"][name] for name in counts["filtered"]}
+    sides = [scored, counts["filtered"], counts["removed"]]
+    totals = [max(1, sum(side.values())) for side in sides]
+    rows = [
+        [
+            cell(name),
+            *(f"{side[name]:,} ({side[name] / total:.1%})" for side, total in zip(sides, totals, strict=True)),
+        ]
+        for name in scored
+    ]
+    return _table(["label", "before", "kept", "removed"], rows)
+
+
+def _breakdown(facts: Mapping[str, Any], findings: Findings) -> list[str]:
+    if not findings.breakdown:
+        return []
+    rows = [
+        [
+            cell(name),
+            f"{of['scored']:,}",
+            f"{of['kept']:,}",
+            f"{of['removed']:,}",
+            f"{of['removed'] / max(1, of['scored']):.1%}",
+        ]
+        for name, of in findings.breakdown.items()
+    ]
+    head = [f"`{facts['breakdown']}`", "scored", "kept", "removed", "share removed"]
+    return [f"## By `{facts['breakdown']}`\n\n{_table(head, rows)}"]
+
+
+def _examples(facts: Mapping[str, Any], findings: Findings) -> str:
+    shown = {"Most predictable (left first)": findings.most, "Least predictable (kept)": findings.least}
+    if facts["columns"] == ["image"]:
+        said = "; ".join(
+            f"{title.lower()}: {', '.join(cell(one.label) for one in examples)}" for title, examples in shown.items()
+        )
+        return f"![Images with their labels, {said}](examples.png)"
+    return "\n\n".join(f"{title}:\n\n{_texts(facts['columns'], examples)}" for title, examples in shown.items())
+
+
+def _texts(columns: Sequence[str], examples: Sequence[Example]) -> str:
+    rows = [
+        [
+            *(cell(one.inputs[column]) for column in columns),
+            cell(one.label),
+            f"{one.predictability:.2f} of {one.times_scored}",
+        ]
+        for one in examples
+    ]
+    return _table([*columns, "label", "predictability"], rows) if rows else "None."
+
+
+def _parameters(facts: Mapping[str, Any]) -> str:
+    rows = [[f"`{key}`", cell(value), cell(source)] for key, value, source in facts["spec"]]
+    return _table(["parameter", "value", "from"], rows)
+
+
+def _provenance(facts: Mapping[str, Any]) -> str:
+    encoder = facts["encoder"]
+    if encoder["kind"] == "no encoder":
+        how = "Features were given as a file (its SHA-256 is in the manifest); no warm-up sample was taken."
+    elif encoder["trained"]:
+        how = "The encoder was trained on the warm-up sample, which was not used again."
+    else:
+        how = "**The encoder is an existing checkpoint, taken as it is, without a warm-up sample.**"
+    cut = facts["inputs"].get("refiltered_from")
+    if cut:
+        how += (
+            f" Rows were cut again from the scores of version {cut['version']}; those that came back have the score of"
+            " the phase that had removed them."
+        )
+    return (
+        f"Version {facts['version']}, built with probesieve {metadata.version('probesieve')} from"
+        f" {cell(facts['source']['origin'])}, revision `{facts['source']['revision']}`, with seed {facts['seed']}."
+        f" {how} `manifest.json` has every setting, library version and the SHA-256 of every file. A published version"
+        " is never changed: any change of rows or scores is a new version."
+    )
+
+
+def _citations(facts: Mapping[str, Any]) -> str:
+    cited = [_AFLITE.strip(), *([facts["citation"].strip()] if facts["citation"] else [])]
+    entries = "\n".join(cited)
+    return f"## Citation\n\n```bibtex\n{entries}\n```"

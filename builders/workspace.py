@@ -1,0 +1,50 @@
+"""The work folder of a build: what a stage made is kept under a hash of its inputs, and used again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+def digest(inputs: Mapping[str, Any]) -> str:
+    """Give 16 hexadecimal digits that change with any of the JSON values of `inputs`."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Workspace:
+    """Paths and times of the stages of one build.
+
+    Attributes
+    ----------
+    root : Path
+        The work folder.
+    seconds : dict of str to float
+        Wall-clock time of each stage of this run.
+    reused : set of str
+        Stages that found what they make.
+    """
+
+    root: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+    reused: set[str] = field(default_factory=set)
+
+    def place(self, stage: str, inputs: Mapping[str, Any]) -> Path:
+        """Where a stage keeps what it makes of these inputs; its folder is there."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        return self.root / f"{stage}-{digest(inputs)}"
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the time of the block to the stage's."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
