@@ -104,7 +104,7 @@ def build_aflite(
     if not overwrite and is_current(target, known):
         return Built(target, verify_folder(target), fresh=False)
     pool = _pool(spec, rows, share)
-    stored = _features(space, pool, recipe, inputs, features)
+    stored = _features(space, rows, pool, recipe, inputs, features)
     with space.timed("filter"):
         result = _filter(space, spec, pool, stored, inputs, machine)
     outcome = _outcome(spec, pool, result)
@@ -198,12 +198,12 @@ def _pool(spec: SetSpec, rows: SourceRows, share: float) -> Pool:
 
 
 def _features(
-    space: Workspace, pool: Pool, recipe: Recipe | None, inputs: Mapping[str, Any], path: Path | None
+    space: Workspace, rows: SourceRows, pool: Pool, recipe: Recipe | None, inputs: Mapping[str, Any], path: Path | None
 ) -> StoredFeatures:
+    """Features of the rows that are not in the warm-up sample."""
     if recipe is None:
-        assert path is not None
         with space.timed("features"):
-            return read_features(path, n_rows=len(pool.rest), work=space.root / "features")
+            return _given(space, rows, pool, Path(str(path)))
     needed = {key: value for key, value in inputs.items() if key != "filter"}
     folder = None
     if pool.warm.size:
@@ -212,11 +212,33 @@ def _features(
             _train(recipe, pool, folder, inputs["seed"], space)
     with space.timed("features"):
         stored = compute_features(
-            recipe.load(folder), pool.rows.select(pool.rest), space.root / "features", inputs=needed
+            recipe.load(folder),
+            pool.rows.select(pool.rest),
+            space.root / "features",
+            inputs=needed,
+            n_classes=len(pool.rows.features["label"].names),
         )
     if stored.reused:
         space.reused.add("features")
     return stored
+
+
+def _given(space: Workspace, rows: SourceRows, pool: Pool, path: Path) -> StoredFeatures:
+    """Features of a file, whose rows are the labelled rows of the filtered splits, or all rows of these."""
+    without = sum(rows.unlabelled.get(split, 0) for split in pool.bounds)
+    n_rows = pool.labels.size
+    counts = {"labelled rows of the filtered splits": n_rows, "rows of the filtered splits": n_rows + without}
+    space.root.mkdir(parents=True, exist_ok=True)
+    given = read_features(path, n_rows=counts, work=space.root)
+    features = given.features
+    if features.shape[0] > n_rows:
+        places = pool.rows.select_columns(["source_index"]).with_format("arrow")[:]["source_index"].to_numpy()
+        before = 0
+        for split, place in pool.bounds.items():
+            places[place] += before
+            before += place.stop - place.start + rows.unlabelled.get(split, 0)
+        features = features[places]
+    return StoredFeatures(features, None, reused=False, path=path)
 
 
 def _train(recipe: Recipe, pool: Pool, folder: Path, seed: int, space: Workspace) -> None:
@@ -237,6 +259,8 @@ def _filter(
     inputs: Mapping[str, Any],
     machine: Machine,
 ) -> FilterResult:
+    import torch
+
     from aflite import filter_dataset
 
     named = to_table(spec.filter)
@@ -251,7 +275,7 @@ def _filter(
             groups=groups,
             seed=spec.seed,
             checkpoint=checkpoint,
-            device=machine.device,
+            device=machine.device or ("cuda" if torch.cuda.is_available() else "cpu"),
         )
     except ValueError as error:
         raise BuildError(f"filter: {error}; change a value with --set filter.NAME=VALUE") from error

@@ -111,7 +111,7 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
     Parameters
     ----------
     name : str
-        One of `list_specs`, or a path that ends in ``.toml``.
+        One of `list_specs`, also with the folder's ``-aflite``, or a path that ends in ``.toml``.
     overrides : sequence of str
         ``KEY=VALUE`` with a dotted key, and the value as in TOML; a text needs no quotes.
 
@@ -120,7 +120,7 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
     BuildError
         If there is no such set, or a key or value cannot be.
     """
-    path = Path(name) if name.endswith(".toml") else SETS_DIR / f"{name}.toml"
+    path = Path(name) if name.endswith(".toml") else SETS_DIR / f"{name.removesuffix('-aflite')}.toml"
     if not path.is_file():
         close = difflib.get_close_matches(name, list_specs(), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -177,6 +177,9 @@ def _spec(table: dict[str, Any], where: str) -> SetSpec:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        # A path of the machine that built a set says nothing to who reads its card.
+        return Path(value).name if "/" in value and Path(value).expanduser().exists() else value
     if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
         return f"{value:,}" if abs(value) >= 1000 else f"{value:g}"
     if isinstance(value, list):

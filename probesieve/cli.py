@@ -157,13 +157,14 @@ def list_sets() -> None:
     for name in list_classes():
         lists = load_lists(name)
         sizes = (f"{lists.rows(config):,}" for config in ("qa", "mlm"))
-        rows.append((name, lists.version, *sizes, lists.title))
+        rows.append((f"unqover-{name}", lists.version, *sizes, lists.title))
     print("Probe sets (probesieve build unqover CLASS):\n")
-    print("\n".join(aligned([("class", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
+    print("\n".join(aligned([("set", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
     print("\nFiltered sets (probesieve build aflite SET):\n")
     specs = [load_spec(name) for name in list_specs()]
     rows = [
-        (s.name, s.version, s.source.id or s.source.kind, f"{s.filter.n:,}", s.encoder_kind, s.title) for s in specs
+        (s.folder_name, s.version, s.source.id or s.source.kind, f"{s.filter.n:,}", s.encoder_kind, s.title)
+        for s in specs
     ]
     print("\n".join(aligned([("set", "version", "source", "n", "encoder", "what"), *rows], right=(3,))))
 
@@ -183,7 +184,7 @@ def show(
     from builders.unqover import example_row
 
     if not name.startswith("unqover-"):
-        print(spec_text(load_spec(name.removesuffix("-aflite"))))
+        print(spec_text(load_spec(name)))
         return
     print(example_text(example_row(load_lists(name.removeprefix("unqover-"), lists), row)))
 
