@@ -130,6 +130,8 @@ def _facts(
 ) -> dict[str, Any]:
     """What the manifest and the card say beside what is known from `_inputs`."""
     ran = "no encoder" if features else spec.encoder_kind
+    # Where the rows came from has its own place in the card, also when they did not come from the spec's source.
+    unused = ("source.", "share", "encoder.") if features else ("source.",)
     return {
         "title": spec.title,
         "builder": "aflite",
@@ -142,7 +144,7 @@ def _facts(
         "citation": spec.citation,
         "columns": list(spec.source.inputs),
         "breakdown": spec.breakdown,
-        "spec": [list(entry) for entry in spec.values()],
+        "spec": [[*entry] for entry in spec.values() if not entry[0].startswith(unused)],
         "source": {"origin": rows.origin, "revision": rows.revision, "unlabelled": dict(rows.unlabelled)},
         "encoder": {"kind": ran, "trained": share > 0, **(recipe.identity() if recipe else {})},
         "seed": spec.seed,

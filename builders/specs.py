@@ -92,12 +92,16 @@ class SetSpec:
         return f"{self.name}-aflite"
 
     def values(self) -> list[tuple[str, str, str]]:
-        """Give every value that decides rows or scores, as (dotted key, value, where it comes from)."""
+        """Give every value as (dotted key, value, where it comes from)."""
         tables = {"source": self.source, "encoder": self.encoder, "filter": self.filter}
         named = {"share": self.share, "seed": self.seed, "encoder.kind": self.encoder_kind}
         for table, settings in tables.items():
             named |= {f"{table}.{key}": value for key, value in to_table(settings).items()}
-        return [(key, _shown(value), self.values_from.get(key, CHOSEN_HERE)) for key, value in named.items()]
+        return [
+            (key, _shown(value), self.values_from.get(key, "" if key.startswith("source.") else CHOSEN_HERE))
+            for key, value in named.items()
+            if value != []
+        ]
 
 
 def list_specs() -> list[str]:

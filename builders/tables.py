@@ -60,6 +60,8 @@ def to_table(value: Any) -> Any:
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
+    if dataclasses.is_dataclass(value):  # made already; TOML has none
+        return value
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         hint = next(arm for arm in typing.get_args(hint) if arm is not type(None))
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
