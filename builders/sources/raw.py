@@ -1,0 +1,141 @@
+"""A source as its reader hands it on, and how rows get into memory-mapped Arrow files that are whole or absent."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from builders.errors import BuildError
+from builders.folder import sha256
+from builders.progress import progress
+
+if TYPE_CHECKING:
+    from datasets import Dataset, Features
+
+_LAYOUT = 1  # of what `stored` keeps; raise it when a reader writes other rows for the same source
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@dataclass(frozen=True)
+class RawSource:
+    """All rows of all splits under the source's own column names, the same in every split; see `SourceRows`."""
+
+    splits: Mapping[str, Dataset]
+    revision: str
+    origin: str
+
+
+def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> Path:
+    """Give the folder in `work` that `write` filled for the same `facts`, now or in an earlier run.
+
+    It is filled under another name and renamed, so it is complete whenever it is there. What a killed run left of
+    it is removed; `work` belongs to one build at a time.
+
+    Raises
+    ------
+    BuildError
+        If the disk is full.
+    """
+    name = f"source-{hashlib.sha256(repr((_LAYOUT, *facts)).encode()).hexdigest()[:16]}"
+    folder = work / name
+    if folder.is_dir():
+        return folder
+    for left in work.glob(f".{name}.partial-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    partial = work / f".{name}.partial-{secrets.token_hex(4)}"
+    try:
+        partial.mkdir(parents=True)
+        write(partial)
+        partial.rename(folder)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise BuildError(f"the disk that holds {work} is full; free some space and run the same again") from error
+        raise
+    return folder
+
+
+def write_arrow(path: Path, features: Features, tables: Iterable[pa.Table]) -> None:
+    """Write tables one after the other as an Arrow stream; columns that a table lacks become null."""
+    from datasets.table import cast_table_to_schema
+
+    schema = features.arrow_schema
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        for table in tables:
+            writer.write_table(cast_table_to_schema(table, schema).combine_chunks())
+
+
+def open_arrow(folder: Path, splits: Iterable[str]) -> dict[str, Dataset]:
+    """Memory-map the splits of a `stored` folder."""
+    from datasets import Dataset
+
+    return {split: Dataset.from_file(str(folder / f"{split}.arrow")) for split in splits}
+
+
+def merge_features(found: Iterable[tuple[str, Features]], *, as_text: Sequence[str] = ()) -> Features:
+    """Give the columns of several tables as one, in order of appearance.
+
+    Parameters
+    ----------
+    found : iterable of (str, Features)
+        What to call a table in an error, and its columns.
+    as_text : sequence of str
+        Columns that become text where their types disagree.
+
+    Raises
+    ------
+    BuildError
+        If another column's types disagree.
+    """
+    from datasets import Features, Value
+
+    merged: dict[str, Any] = {}
+    for where, features in found:
+        for name, feature in features.items():
+            if name not in merged or merged[name] == feature:
+                merged[name] = feature
+                continue
+            both = [Features({name: one}).arrow_schema.field(0) for one in (merged[name], feature)]
+            try:
+                together = pa.unify_schemas(
+                    [pa.schema([one.remove_metadata()]) for one in both], promote_options="permissive"
+                )
+                merged[name] = Features.from_arrow_schema(together)[name]
+            except pa.ArrowTypeError:
+                if name not in as_text:
+                    raise BuildError(
+                        f"column {name!r} of {where} is {both[1].type}, and {both[0].type} before that; "
+                        f"make it one type throughout"
+                    ) from None
+                merged[name] = Value("string")
+    return Features(merged)
+
+
+def sum_of_files(root: Path, files: Sequence[Path]) -> str:
+    """``sha256:`` and a hash over the names below `root` and the contents of `files`."""
+    digest = hashlib.sha256()
+    size = sum(path.stat().st_size for path in files)
+    for path in progress(files, total=size, label="hash the source", step=lambda path: path.stat().st_size):
+        digest.update(f"{path.relative_to(root).as_posix()}\0{sha256(path)}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Join names, at most so many and how many more."""
+    every = list(names)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def one_line(error: BaseException) -> str:
+    """Say an error of a library in a line of bearable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."
