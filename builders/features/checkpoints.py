@@ -1,0 +1,295 @@
+"""A pretrained text model pinned to what it is: a commit on the Hub, or the content of a local folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from builders.errors import BuildError, HubError
+from builders.folder import sha256
+
+_DECIDING = {".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".jinja"}
+# Tables that a model fills by itself; all other weights come from a checkpoint or are chance.
+_COMPUTED = re.compile(r"position_ids$|token_type_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+_POOLER = re.compile(r"(^|\.)pooler\.")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that cannot change under us.
+
+    Attributes
+    ----------
+    name : str
+        As it was asked for.
+    revision : str
+        Commit sha, or ``sha256:`` and a hash over the files of a local folder.
+    local : bool
+        Whether it is a folder.
+    """
+
+    name: str
+    revision: str
+    local: bool
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The arguments that let ``from_pretrained`` load just this, and run no code that came with it."""
+        path = str(Path(self.name).expanduser()) if self.local else self.name
+        return {
+            "pretrained_model_name_or_path": path,
+            "revision": None if self.local else self.revision,
+            "trust_remote_code": False,
+        }
+
+
+def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
+    """Pin a model; no weights are loaded.
+
+    Parameters
+    ----------
+    model : str
+        Local folder, or ORG/NAME on the Hub.
+    revision : str, optional
+        Branch, tag or commit on the Hub, ``main`` by default.
+
+    Raises
+    ------
+    BuildError
+        If it is neither, if the folder holds no model, or if a revision is asked of a folder.
+    HubError
+        If the Hub has no such model or revision, keeps it gated, or cannot be reached.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        if revision is not None:
+            raise BuildError(f"revision {revision!r} was asked of {model}, a local folder; leave it out")
+        if not (folder / "config.json").is_file():
+            raise BuildError(f"model {model} holds no config.json, so it is no transformers model; give another folder")
+        return Checkpoint(model, _content(folder), local=True)
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model, re.ASCII) or model.startswith("."):
+        raise BuildError(f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}")
+    return Checkpoint(model, _commit(model, revision), local=False)
+
+
+def _content(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in _DECIDING):
+        digest.update(f"{path.name} {sha256(path)}\n".encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _commit(model: str, revision: str | None) -> str:
+    """Commit of a revision as the Hub says, or offline as the cache remembers."""
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
+
+    wanted = revision or "main"
+    if constants.HF_HUB_OFFLINE:
+        cached = try_to_load_from_cache(model, "config.json", revision=wanted)
+        if not isinstance(cached, str):
+            raise HubError(
+                f"{model} at {wanted} is not in the cache and HF_HUB_OFFLINE is set; unset it, or give a folder"
+            )
+        return Path(cached).parent.name
+    with hub_told(model, wanted):
+        return cast(str, HfApi(library_name="probesieve").model_info(model, revision=wanted, timeout=30).sha)
+
+
+@contextlib.contextmanager
+def hub_told(model: str, revision: str) -> Iterator[None]:
+    """Turn what the Hub's client raises about a model into one line."""
+    from huggingface_hub import errors
+
+    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])  # of requests or httpx, by version
+    try:
+        yield
+    except errors.HFValidationError as error:
+        raise BuildError(f"model {model!r} is no name that the Hub takes: {first_line(error)}") from None
+    except errors.GatedRepoError:
+        line = f"{model} is gated: ask for access at its page on the Hub and log in with `hf auth login`"
+    except errors.RepositoryNotFoundError:
+        line = f"the Hub has no model {model}, or it is private: check the name, or log in with `hf auth login`"
+    except errors.RevisionNotFoundError:
+        line = f"{model} has no revision {revision!r} on the Hub"
+    except (transport, ConnectionError) as error:
+        where = os.environ.get("HF_ENDPOINT", "the Hub")
+        line = f"no answer from {where} about {model} ({first_line(error)}): check the network, or give a local folder"
+    else:
+        return
+    raise HubError(line)
+
+
+def load_classifier(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:
+    """Load a sequence classifier in float32 whose body is the checkpoint's and whose head is new.
+
+    The new weights are drawn from torch's global generator.
+
+    Raises
+    ------
+    BuildError
+        If there is no such class for the model, or weights of its body are missing.
+    """
+    import transformers
+
+    model, chance = load_weights(
+        checkpoint,
+        "AutoModelForSequenceClassification",
+        num_labels=len(names),
+        id2label=dict(enumerate(names)),
+        label2id={name: label for label, name in enumerate(names)},
+        problem_type="single_label_classification",
+        dtype="float32",
+    )
+    body = f"{model.base_model_prefix}."
+    refuse_chance(checkpoint, {key for key in chance if key.startswith(body) and not _POOLER.search(key)})
+    if any(not key.startswith(body) and key not in chance for key in model.state_dict()):
+        for name, module in model.named_modules():  # the head that the checkpoint had knows other labels
+            if not f"{name}.".startswith(body) and hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+    return cast(transformers.PreTrainedModel, model)
+
+
+def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **config: Any) -> tuple[Any, set[str]]:
+    """Load a model in evaluation mode, and the names of its weights that the checkpoint does not have."""
+    import torch
+    import transformers
+    from packaging.version import Version
+
+    typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
+    with quiet(), _told(checkpoint):
+        model, info = getattr(transformers, auto_class).from_pretrained(
+            **checkpoint.source,
+            **{typed: getattr(torch, dtype)},
+            **config,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+    mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
+    chance = {key for key in {*info["missing_keys"], *mismatched} if not _COMPUTED.search(key)}
+    return model.eval(), chance
+
+
+def refuse_chance(checkpoint: Checkpoint, chance: Iterable[str]) -> None:
+    """Raise `BuildError` if any weights would be random."""
+    if keys := sorted(chance):
+        more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+        raise BuildError(
+            f"model {checkpoint.name} has no weights for {', '.join(keys[:3])}{more}: they would be random; "
+            "give a complete checkpoint of this architecture"
+        )
+
+
+def has_pooler(chance: Iterable[str]) -> bool:
+    """Whether the weights that are missing leave the pooler alone."""
+    return not any(_POOLER.search(key) for key in chance)
+
+
+def load_config(checkpoint: Checkpoint) -> Any:
+    """Load a model's configuration."""
+    import transformers
+
+    with quiet(), _told(checkpoint):
+        return transformers.AutoConfig.from_pretrained(**checkpoint.source)
+
+
+def load_tokenizer(checkpoint: Checkpoint, model: Any, *, max_length: int) -> Any:
+    """Load the tokenizer, and see that it and `max_length` go with the model.
+
+    Raises
+    ------
+    BuildError
+        If there is none, it cannot pad, has more tokens than the model, or the model takes fewer than `max_length`.
+    """
+    import transformers
+
+    with quiet(), _told(checkpoint):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(**checkpoint.source)
+    name, embedded = checkpoint.name, model.get_input_embeddings().num_embeddings
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise BuildError(f"model {name} has no tokenizer files; put the model's tokenizer beside its weights")
+    if tokenizer.pad_token_id is None:
+        raise BuildError(f"model {name} has no padding token, so rows cannot be batched; give an encoder that has one")
+    if len(tokenizer) > embedded:
+        raise BuildError(
+            f"model {name} embeds {embedded} tokens but its tokenizer has {len(tokenizer)}; give both of one"
+        )
+    if (limit := _most_tokens(model)) is not None and max_length > limit:
+        raise BuildError(f"max_length must be at most {limit}, the tokens that {name} takes, not {max_length}")
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return tokenizer
+
+
+def _most_tokens(model: Any) -> int | None:
+    """Length of the model's position table; RoBERTa's kin start behind the padding's place."""
+    import torch
+
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Embedding) and re.search(r"(position_embeddings|embed_positions|wpe)$", name):
+            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - reserved
+    return None
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what transformers logs and its bars off the terminal: what matters in it is raised."""
+    import transformers
+
+    logging: Any = transformers.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _told(checkpoint: Checkpoint) -> Iterator[None]:
+    """Turn what loading raises into one line."""
+    from safetensors import SafetensorError
+
+    name = checkpoint.name
+    try:
+        with hub_told(name, checkpoint.revision):
+            yield
+    except (BuildError, HubError):
+        raise
+    except ImportError as error:
+        raise BuildError(f"model {name} needs a package that is not installed: {first_line(error)}") from None
+    except (SafetensorError, pickle.UnpicklingError, EOFError) as error:
+        raise BuildError(f"model {name} has damaged weights ({first_line(error)}); get them again") from None
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        line = first_line(error)
+        if "trust_remote_code" in str(error):
+            line = "it needs code of its own, which is never run; give a model that transformers knows"
+        elif "Unrecognized configuration class" in str(error):
+            line = "transformers has no sequence classifier of its architecture; give another encoder"
+        raise BuildError(f"model {name} cannot be used: {line}") from None
+
+
+def first_line(error: BaseException) -> str:
+    """First line of an error that says something, cut to what a terminal takes."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    line = lines[0] if lines else type(error).__name__
+    return line if len(line) <= 300 else f"{line[:300]}..."
+
+
+def fields_that_differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Name the fields in which two descriptions of a run differ, with both values."""
+    return "; ".join(
+        f"{key} was {before.get(key)!r} and is {now.get(key)!r}"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    )
