@@ -100,9 +100,10 @@ def build_aflite(
     share = spec.share if recipe else 0.0
     inputs = _inputs(spec, rows, share, recipe, features)
     target = out / spec.folder_name
-    known = {"name": spec.folder_name, "version": spec.version, "inputs": inputs}
-    if not overwrite and is_current(target, known):
+    facts = _facts(spec, rows, share, recipe, features, inputs)
+    if not overwrite and is_current(target, facts):
         return Built(target, verify_folder(target), fresh=False)
+    _check_columns(spec, rows)
     pool = _pool(spec, rows, share)
     stored = _features(space, rows, pool, recipe, inputs, features)
     with space.timed("filter"):
@@ -121,18 +122,25 @@ def build_aflite(
     outcomes = {name: outcome.take(place) for name, place in pool.bounds.items()}
     for name in rows.splits.keys() - outcomes.keys():
         outcomes[name] = Outcome.untouched(len(rows.splits[name]))
-    facts = known | _facts(spec, rows, share, recipe, features)
     return write_filtered(target, facts, rows.splits, outcomes, findings, space, overwrite=overwrite)
 
 
 def _facts(
-    spec: SetSpec, rows: SourceRows, share: float, recipe: Recipe | None, features: Path | None
+    spec: SetSpec,
+    rows: SourceRows,
+    share: float,
+    recipe: Recipe | None,
+    features: Path | None,
+    inputs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the manifest and the card say beside what is known from `_inputs`."""
+    """What the manifest and the card say that is known before the build."""
     ran = "no encoder" if features else spec.encoder_kind
     # Where the rows came from has its own place in the card, also when they did not come from the spec's source.
     unused = ("source.", "share", "encoder.") if features else ("source.",)
     return {
+        "name": spec.folder_name,
+        "version": spec.version,
+        "inputs": inputs,
         "title": spec.title,
         "builder": "aflite",
         "description": spec.description,
@@ -149,6 +157,16 @@ def _facts(
         "encoder": {"kind": ran, "trained": share > 0, **(recipe.identity() if recipe else {})},
         "seed": spec.seed,
     }
+
+
+def _check_columns(spec: SetSpec, rows: SourceRows) -> None:
+    """Before hours go into features that the filter or the card then has no use for."""
+    there = rows.splits[spec.source.filtered[0]].column_names
+    for name, column in (("filter.groups", spec.filter.groups), ("breakdown", spec.breakdown)):
+        if column and column not in there:
+            raise BuildError(
+                f"{name}: there is no column {column!r} (there are {', '.join(there)}); --set {name}= for none"
+            )
 
 
 def make_recipe(spec: SetSpec, rows: SourceRows, machine: Machine) -> Recipe:
@@ -267,7 +285,7 @@ def _filter(
 
     named = to_table(spec.filter)
     column = named.pop("groups", None)
-    groups = None if column is None else _groups(pool, column)
+    groups = _groups(pool, column) if column else None
     checkpoint = space.place("filter", inputs).with_suffix(".npz")
     try:
         return filter_dataset(
@@ -284,10 +302,6 @@ def _filter(
 
 
 def _groups(pool: Pool, column: str) -> NDArray[np.int64]:
-    if column not in pool.rows.column_names:
-        raise BuildError(
-            f"filter.groups: there is no column {column!r} (there are {', '.join(pool.rows.column_names)})"
-        )
     values = pool.rows.select(pool.rest).select_columns([column]).with_format("arrow")[:][column]
     codes = values.combine_chunks().dictionary_encode(null_encoding="encode").indices
     groups: NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.errors import BuildError
 from builders.features.store import StoredFeatures
 from builders.filtered import FILTERED, REMOVED, WARMUP, Outcome
 from builders.specs import FilterSettings
@@ -139,10 +138,8 @@ def _bias(
 
 def count_by(rows: Dataset, outcome: Outcome, column: str | None) -> dict[str, dict[str, int]]:
     """Count the scored, kept and removed rows by the values of a column."""
-    if column is None:
+    if not column:
         return {}
-    if column not in rows.column_names:
-        raise BuildError(f"breakdown: there is no column {column!r} (there are {', '.join(rows.column_names)})")
     values = rows.select_columns([column]).with_format("arrow")[:][column].to_pylist()
     names = np.array(["none" if value is None else str(value) for value in values])
     counts = {}

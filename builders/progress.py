@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -14,9 +15,23 @@ _switch = {"off": False}
 
 
 def switch_off() -> None:
-    """Show no progress bars from here on, ours or those of the Hub's client."""
+    """Show no progress bars from here on, ours or those of the Hub's client and of datasets."""
     _switch["off"] = True
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
+
+
+@contextlib.contextmanager
+def without_bars_of_datasets() -> Iterator[None]:
+    """Keep datasets from showing a bar for each of many small reads."""
+    from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    were_off = are_progress_bars_disabled()
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not were_off:
+            enable_progress_bars()
 
 
 def progress(

@@ -15,6 +15,7 @@ from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, Outcome
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_version, is_current, verify_folder
+from builders.progress import without_bars_of_datasets
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _read(folder: Path, manifest: Mapping[str, Any], cache: Path) -> tuple[dict[
 
     parts: dict[str, list[tuple[int, Dataset]]] = {split: [] for split in manifest["counts"]}
     for config, of in manifest["configs"].items():
-        loaded = load_dataset(str(folder), config, cache_dir=str(cache))
+        with without_bars_of_datasets():
+            loaded = load_dataset(str(folder), config, cache_dir=str(cache))
         for split in of:
             parts[split].append((CONFIGS.index(config), loaded[split]))
     splits, outcomes = {}, {}

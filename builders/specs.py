@@ -33,7 +33,7 @@ ENCODERS: dict[str, type[Settings]] = {
 class FilterSettings:
     """Parameters of `aflite.filter_dataset`, under the paper's names.
 
-    ``groups`` names a column whose equal values stay on one side of every partition.
+    ``groups`` names a column whose equal values stay on one side of every partition; empty for none.
     """
 
     n: int
@@ -62,7 +62,7 @@ class SetSpec:
     share : float
         Share of the rows that train the encoder and are not used again, in [0, 1); 0 takes the encoder as it is.
     breakdown : str, optional
-        Column whose values the card counts among kept and removed rows.
+        Column whose values the card counts among kept and removed rows; empty for none.
     values_from : mapping of str to str
         Where a value comes from, by dotted key; "chosen here" for all that are not listed.
     """

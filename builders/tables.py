@@ -25,7 +25,7 @@ def from_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
     table : mapping
         As ``tomllib`` reads it.
     where : str
-        What messages call the table, such as ``snli.toml: filter``; empty for a whole file.
+        What messages call the table: ``snli.toml`` or ``snli.toml: filter``.
 
     Raises
     ------
@@ -39,12 +39,16 @@ def from_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise BuildError(f"{where}: unknown key {key!r} (there are {', '.join(fields)}){hint}")
     hints = typing.get_type_hints(kind)
-    values = {key: _value(hints[key], value, f"{where}.{key}") for key, value in table.items()}
+    values = {key: _value(hints[key], value, _inside(where, key)) for key, value in table.items()}
     for name, field in fields.items():
         absent = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if absent and name not in values:
             raise BuildError(f"{where}: needs the key {name!r}")
     return kind(**values)
+
+
+def _inside(where: str, key: str) -> str:
+    return f"{where}.{key}" if ": " in where else f"{where}: {key}"
 
 
 def to_table(value: Any) -> Any:
@@ -74,7 +78,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return {key: _value(of, item, f"{where}.{key}") for key, item in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if hint is Any or (isinstance(value, hint) and isinstance(value, bool) == (hint is bool)):
+    if origin is Any or (isinstance(value, origin) and isinstance(value, bool) == (origin is bool)):
         return value
     raise BuildError(f"{where}: must be {_name(origin)}, not {value!r}")
 

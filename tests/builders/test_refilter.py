@@ -1,0 +1,98 @@
+"""Cutting again from stored scores keeps the rows that a run with the other value keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from builders.aflite import build_aflite
+from builders.errors import BuildError
+from builders.folder import Built, verify_folder
+from builders.refilter import refilter
+from tests.builders.filtered_sets import build, spec_of
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build(tmp_path_factory.mktemp("stored"), "filter.tau=0.7", "filter.n=100", easy_share=0.4)
+
+
+def rows_of(built: Built, config: str) -> set[tuple[str, int, int | None]]:
+    """Split, place and phase of every row of a config."""
+    found = set()
+    for split, entry in built.manifest["configs"].get(config, {}).items():
+        for name in entry["files"]:
+            table = pq.read_table(built.folder / name)
+            columns = (table["source_index"].to_pylist(), table["removed_in_phase"].to_pylist())
+            found |= {(split, place, phase) for place, phase in zip(*columns, strict=True)}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("n", "tau", "reason"),
+    [(101, None, "few_predictable"), (250, None, "reached_n"), (379, None, "reached_n"), (None, 0.9, "few_predictable"),
+     (None, 1.0, "few_predictable"), (250, 0.8, "reached_n")],
+)  # fmt: skip
+def test_the_rows_are_those_of_a_run_from_the_start(
+    stored: Built, tmp_path: Path, n: int | None, tau: float | None, reason: str
+) -> None:
+    root = stored.folder.parents[1]
+    cut = refilter(stored.folder, tmp_path / "cut", version="1.1.0", n=n, tau=tau)
+    overrides = [f"filter.n={n or 100}", f"filter.tau={tau or 0.7}"]
+    direct = build_aflite(
+        spec_of(*overrides), tmp_path / "direct", source=root / "source", features=root / "features.npy"
+    )
+    for config in ("filtered", "removed"):
+        assert rows_of(cut, config) == rows_of(direct, config)
+    assert cut.manifest["counts"] == direct.manifest["counts"]
+    assert cut.manifest["filter"]["stop_reason"] == direct.manifest["filter"]["stop_reason"] == reason
+    sizes = [[phase["size"] for phase in done.manifest["filter"]["phases"]] for done in (cut, direct)]
+    assert sizes[0] == sizes[1]
+    baseline = [
+        sorted(
+            (split, *pair)
+            for config in ("filtered", "removed")
+            for split, entry in done.manifest["configs"][config].items()
+            for table in (pq.read_table(done.folder / name) for name in entry["files"])
+            for pair in zip(table["source_index"].to_pylist(), table["in_random_subset"].to_pylist(), strict=True)
+        )
+        for done in (cut, direct)
+    ]
+    assert baseline[0] == baseline[1]
+
+
+def test_it_is_a_dataset_folder_that_says_where_it_is_from(stored: Built, tmp_path: Path) -> None:
+    cut = refilter(stored.folder, tmp_path, version="1.1.0", n=220)
+    verify_folder(cut.folder)
+    assert cut.manifest["inputs"]["refiltered_from"] == {"version": "1.0.0", "sha256": stored.manifest["sha256"]}
+    card = (cut.folder / "README.md").read_text(encoding="utf-8")
+    assert "| `filter.n` | 220 | cut again |" in card
+    assert "Rows were cut again from the scores of version 1.0.0" in card
+    assert not refilter(stored.folder, tmp_path, version="1.1.0", n=220).fresh
+
+
+@pytest.mark.parametrize(
+    ("n", "tau", "message"),
+    [
+        (90, None, "n must be at least 100"),
+        (None, 0.5, "tau must be at least 0.7"),
+        (None, 1.5, "tau must be at most 1"),
+        (380, None, "n must be below the 380 scored rows"),
+    ],
+)
+def test_what_needs_other_phases_is_refused(
+    stored: Built, tmp_path: Path, n: int | None, tau: float | None, message: str
+) -> None:
+    with pytest.raises(BuildError, match=message):
+        refilter(stored.folder, tmp_path, version="1.1.0", n=n, tau=tau)
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    from builders.unqover import build_unqover
+    from unqover_data import load_lists
+
+    probes = build_unqover(load_lists("religion"), tmp_path, configs=["qa"])
+    with pytest.raises(BuildError, match="is no filtered set"):
+        refilter(probes.folder, tmp_path, version="1.1.0", n=220)
