@@ -1,5 +1,6 @@
 """AFLite: iterative removal of the rows that simple classifiers predict too reliably (Algorithm 1)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from aflite import validation
 from aflite.config import run_config
 from aflite.loop import Removal, Store, run
 from aflite.models import MODELS, Data, family
-from aflite.results import FilterResult
+from aflite.results import FilterResult, PhaseRecord
 from aflite.scoring import Partitioner, Scorer
 from aflite.strategies import STRATEGIES, Strategy
 
@@ -43,6 +44,7 @@ def filter_dataset(
     threads: int | None = None,
     device: str = "cpu",
     checkpoint: str | Path | None = None,
+    on_phase: Callable[[PhaseRecord], None] | None = None,
 ) -> FilterResult:
     """Remove the rows whose labels classifiers on pre-computed features predict too reliably.
 
@@ -111,6 +113,8 @@ def filter_dataset(
     checkpoint : path, optional
         File that holds the state after every phase. A run that finds it continues to the same result. Not
         with a function as `partitions` or in `model`, which may change unseen.
+    on_phase : callable, optional
+        Called with the record of every phase, also of those that a checkpoint holds.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def filter_dataset(
     store = None
     if checkpoint is not None:
         store = Store(Path(checkpoint), run_config(removal, model, c, weight))
-    return run(removal, store)
+    return run(removal, store, on_phase)
 
 
 def _checked(n_rows: int, removal: Removal) -> Removal:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -123,13 +124,19 @@ class State:
         checkpoints.save(store.path, store.config, record, arrays)
 
 
-def run(removal: Removal, store: Store | None) -> FilterResult:
+def run(removal: Removal, store: Store | None, on_phase: Callable[[PhaseRecord], None] | None = None) -> FilterResult:
     """Run phases, from the stored state where there is one, until there is a reason to stop."""
     state = (store and State.loaded(store)) or State.new(removal.scorer.data.codes.size)
+    tell = on_phase or (lambda record: None)
+    for record in state.history:
+        tell(record)
     while state.stop_reason is None:
+        done = len(state.history)
         _phase(removal, state)
         if store is not None:
             state.save(store)
+        for record in state.history[done:]:
+            tell(record)
     return FilterResult(
         kept=state.removed_in_phase < 0,
         predictability=state.predictability,

@@ -21,6 +21,7 @@ from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
 from builders.folder import Built, check_version, is_current, sha256, verify_folder
+from builders.progress import counter
 from builders.sources import read_source
 from builders.sources.rows import SourceRows
 from builders.specs import SetSpec
@@ -287,16 +288,19 @@ def _filter(
     column = named.pop("groups", None)
     groups = _groups(pool, column) if column else None
     checkpoint = space.place("filter", inputs).with_suffix(".npz")
+    rows = max(0, pool.rest.size - spec.filter.n)
     try:
-        return filter_dataset(
-            stored.features,
-            pool.labels[pool.rest],
-            **named,
-            groups=groups,
-            seed=spec.seed,
-            checkpoint=checkpoint,
-            device=machine.device or ("cuda" if torch.cuda.is_available() else "cpu"),
-        )
+        with counter(total=rows, label="filter: rows removed") as count:
+            return filter_dataset(
+                stored.features,
+                pool.labels[pool.rest],
+                **named,
+                groups=groups,
+                seed=spec.seed,
+                checkpoint=checkpoint,
+                device=machine.device or ("cuda" if torch.cuda.is_available() else "cpu"),
+                on_phase=lambda record: count(record.removed),
+            )
     except ValueError as error:
         raise BuildError(f"filter: {error}; change a value with --set filter.NAME=VALUE") from error
 

@@ -52,7 +52,14 @@ def progress(
     step : callable
         Gives how much of `total` an item is.
     """
-    with tqdm(total=total, initial=done, desc=label, unit_scale=True, disable=_switch["off"] or None) as bar:
+    with counter(total=total, label=label, done=done) as count:
         for item in items:
             yield item
-            bar.update(step(item))
+            count(step(item))
+
+
+@contextlib.contextmanager
+def counter(*, total: int, label: str, done: int = 0) -> Iterator[Callable[[int], object]]:
+    """Give a function that moves a progress bar on by a number of steps."""
+    with tqdm(total=total, initial=done, desc=label, unit_scale=True, disable=_switch["off"] or None) as bar:
+        yield bar.update

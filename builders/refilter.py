@@ -86,7 +86,7 @@ def refilter(
         ends = np.cumsum([0, *(len(splits[name]) for name in scored_splits)])
         bounds = {name: slice(*ends[i : i + 2].tolist()) for i, name in enumerate(scored_splits)}
         stored = _joined([outcomes[name] for name in bounds])
-        outcome, phases, reason = cut_again(stored, manifest["filter"]["phases"], n=n, tau=tau, k=settings["k"])
+        outcome, phases, reason = cut_again(stored, manifest["filter"], n=n, tau=tau, k=settings["k"])
         draw_baseline(outcome, bounds, manifest["seed"])
         outcomes |= {name: outcome.take(place) for name, place in bounds.items()}
         facts = {key: value for key, value in manifest.items() if key not in _MADE_ANEW} | known
@@ -105,7 +105,7 @@ def refilter(
 
 
 def cut_again(
-    stored: Outcome, phases: Sequence[Mapping[str, Any]], *, n: int, tau: float, k: int
+    stored: Outcome, run: Mapping[str, Any], *, n: int, tau: float, k: int
 ) -> tuple[Outcome, tuple[dict[str, Any], ...], str]:
     """Follow a stored run until it would have ended at `n` or `tau`, and keep what had not left by then.
 
@@ -113,8 +113,8 @@ def cut_again(
     ----------
     stored : Outcome
         The stored run's, of all rows in the order in which they were scored.
-    phases : sequence of mapping
-        Its record of each phase.
+    run : mapping
+        Its ``phases``, a record each, and its ``stop_reason``.
     n, tau, k
         The parameters; `n` and `tau` not below the stored run's, `k` its own.
 
@@ -129,8 +129,8 @@ def cut_again(
     """
     part = np.where(stored.part == REMOVED, FILTERED, stored.part).astype(np.int8)
     removed_in = np.full_like(stored.removed_in_phase, -1)
-    left, reason, records = int(phases[0]["size"]), "reached_n", []
-    for record in phases:
+    left, reason, records = int(run["phases"][0]["size"]), str(run["stop_reason"]), []
+    for record in run["phases"]:
         rows = np.flatnonzero(stored.removed_in_phase == record["phase"])
         scores = stored.predictability[rows]
         rows = rows[np.argsort(-scores, kind="stable")]

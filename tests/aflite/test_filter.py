@@ -369,3 +369,21 @@ def test_batches_go_to_all_gpus_in_turn(monkeypatch):
     data = Data(np.zeros((4, 1), np.float32), np.array([0, 1, 0, 1]), 2)
     scorer = Scorer(data, Logistic(), 8, 2, 0, "auto", None, None, False, 3, None, None, "cuda")
     assert [scorer._device(batch) for batch in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
+
+
+def test_every_phase_is_told_also_those_of_a_checkpoint(planted, tmp_path):
+    features, labels, _ = planted()
+    told, again = [], []
+    run = {
+        "n": features.shape[0] - 90,
+        "m": 8,
+        "t": 100,
+        "k": 30,
+        "tau": 0.5,
+        "seed": 0,
+        "checkpoint": tmp_path / "c.npz",
+    }
+    result = aflite.filter_dataset(features, labels, **run, on_phase=told.append)
+    aflite.filter_dataset(features, labels, **run, on_phase=again.append)
+    assert len(told) > 1
+    assert tuple(told) == tuple(again) == result.history

@@ -104,5 +104,5 @@ def test_values_from_must_name_values(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     text = (SETS_DIR / "snli.toml").read_text(encoding="utf-8")
     own.write_text(text.replace('"filter.m" =', '"filter.mm" ='), encoding="utf-8")
-    with pytest.raises(BuildError, match="values_from names 'filter.mm'"):
+    with pytest.raises(BuildError, match=r"values_from names 'filter\.mm'"):
         load_spec(str(own))
