@@ -62,7 +62,7 @@ def check_filtered(splits: Collection[str], spec: SourceSpec) -> None:
     for split in spec.filtered:
         if split not in splits:
             raise BuildError(
-                f"the source has no split {split!r} to filter; name of {listed(splits)} in --filter-splits"
+                f"the source has no split {split!r} to filter: choose of {listed(splits)} with --filter-splits"
             )
         if split in spec.unlabelled:
             raise BuildError(_no_labels(split))

@@ -73,7 +73,7 @@ def splits_of(path: Path, suffixes: Sequence[str]) -> dict[str, list[Path]]:
     for file in files:
         stem = _SHARD.sub("", file.stem)
         split, kind = split_name(stem), (file.parent, stem, file.suffix)
-        if split is None and file.parent != path.parent and (split := split_name(file.parent.name)):
+        if split is None and file.parent not in (path, path.parent) and (split := split_name(file.parent.name)):
             kind = (file.parent, "", file.suffix)
         (named.setdefault(split, {}) if split else nameless).setdefault(kind, []).append(file)
     if nameless and (named or len(nameless) > 1):

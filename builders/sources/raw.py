@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,7 +59,8 @@ def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> P
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
         if isinstance(error, OSError) and error.errno in _FULL:
-            raise BuildError(f"the disk that holds {work} is full; free some space and run the same again") from error
+            reason = os.strerror(error.errno)
+            raise BuildError(f"no room is left in {work} ({reason}); free some space and run the same again") from error
         raise
     return folder
 

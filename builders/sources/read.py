@@ -39,6 +39,8 @@ def read_source(spec: SourceSpec, *, work: Path, path: Path | None = None) -> So
     """
     check_filtered({*spec.filtered}, spec)
     if path is None and spec.kind == "hub":
+        if not spec.id:
+            raise BuildError("a source of kind 'hub' needs its id, ORG/NAME, or local data with --source")
         raw = read_hub(spec)
     elif path is None and spec.kind in ("planted", "digits"):
         raw = read_generated(spec, work)

@@ -77,8 +77,6 @@ class SourceSpec:
             raise BuildError("inputs and label must each name a column of their own")
         if len(set(self.names)) != len(self.names) or len(self.names) == 1:
             raise BuildError(f"label names must be two or more, each once, not {', '.join(self.names)}")
-        if self.kind == "hub" and not self.id:
-            raise BuildError("a source of kind 'hub' needs its id, ORG/NAME")
         if self.kind == "planted" and (self.rows is None or self.rows < 1):
             raise BuildError(f"rows of a generated source must be 1 or more, not {self.rows}")
 

@@ -58,7 +58,9 @@ def read_tables(path: Path, work: Path, *, labels: Sequence[str]) -> RawSource:
     def write(folder: Path) -> None:
         features = merge_features(((file.name, _features(file, labels)) for file in every), as_text=labels)
         for split, some in files.items():
-            write_arrow(folder / f"{split}.arrow", features, (part for file in some for part in _parts(file, features)))
+            write_arrow(
+                folder / f"{split}.arrow", features, (part for file in some for part in _parts(file, features, labels))
+            )
 
     folder = stored(work, ("tables", list(files), revision, sorted(labels)), write)
     return RawSource(open_arrow(folder, files), revision, f"local files: {listed(file.name for file in every)}")
@@ -89,14 +91,14 @@ def _features(path: Path, labels: Sequence[str]) -> Features:
     return Features({name: Value("string") for name in header})
 
 
-def _parts(path: Path, features: Features) -> Iterator[pa.Table]:
+def _parts(path: Path, features: Features, labels: Sequence[str]) -> Iterator[pa.Table]:
     """Rows of a file, some thousand at a time."""
     match path.suffix.lower():
         case ".parquet":
             yield from _parquet_parts(path)
         case ".jsonl":
             for part in _json_parts(path):
-                yield _json_table(path.name, part, features)
+                yield _json_table(path.name, part, features, labels)
         case ".csv":
             yield from _text_parts(path.name, _csv_rows(path))
         case _:
@@ -199,12 +201,14 @@ def _json_features(name: str, part: Sequence[tuple[int, Mapping[str, Any]]], lab
     return Features.from_arrow_schema(pa.schema(fields))
 
 
-def _json_table(name: str, part: Sequence[tuple[int, Mapping[str, Any]]], features: Features) -> pa.Table:
+def _json_table(
+    name: str, part: Sequence[tuple[int, Mapping[str, Any]]], features: Features, labels: Sequence[str]
+) -> pa.Table:
     schema = features.arrow_schema
     arrays = {}
     for column, values in _columns(part).items():
         kind = schema.field(column).type
-        if pa.types.is_string(kind):  # of other values only in a column of labels
+        if column in labels and pa.types.is_string(kind):
             values = [_as_text(value) for value in values]
         arrays[column] = _array(name, part, column, values, kind)
     return pa.table(arrays)

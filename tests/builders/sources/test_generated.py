@@ -1,0 +1,60 @@
+"""Sources that are made on the spot."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasets import Dataset, Image
+from sklearn.datasets import load_digits
+
+from builders.errors import BuildError
+from builders.sources import read_source
+from tests.builders.sources.reading import nli, pictures
+
+
+def test_digits_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    found = read_source(pictures(kind="digits"), work=tmp_path / "w")
+    (train,) = found.splits.values()
+    assert (list(found.splits), len(train), train.cache_files != []) == (["train"], 1797, True)
+    assert train.column_names == ["image", "label", "source_index"]
+    assert train.features["label"].names == list("0123456789")
+    digits = load_digits()
+    assert train["label"][:] == digits.target.tolist()
+    shown = np.stack([np.asarray(image) for image in train["image"][:]])
+    assert shown.dtype == np.uint8
+    np.testing.assert_array_equal(np.rint(shown * (16 / 255)), digits.images)
+    assert set(np.unique(shown)) >= {0, 255}
+    again = read_source(pictures(kind="digits"), work=tmp_path / "other")
+    raw = [one.splits["train"].cast_column("image", Image(decode=False))["image"][:] for one in (found, again)]
+    assert raw[0] == raw[1]
+    assert found.revision == again.revision
+
+
+def planted_rows(n_rows: int, *, seed: int) -> Dataset:
+    kinds = ["cue", "none"]
+    rows = {
+        "premise": [f"p{seed}" for _ in range(n_rows)],
+        "hypothesis": [f"h{i}" for i in range(n_rows)],
+        "label": [i % 3 for i in range(n_rows)],
+        "artifact": [kinds[i % 2] for i in range(n_rows)],
+    }
+    return Dataset.from_dict(rows)
+
+
+def test_planted_rows_become_a_split_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("builders.planted")
+    module.planted_rows = planted_rows  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "builders.planted", module)
+    found = read_source(nli(kind="planted", rows=2_500, seed=3), work=tmp_path)
+    train = found.splits["train"]
+    assert train.column_names == ["premise", "hypothesis", "label", "source_index", "artifact"]
+    assert (len(train), train.cache_files != [], train[4]["label"]) == (2_500, True, 1)
+    assert found.origin == "generated: planted artifacts, 2,500 rows, seed 3"
+    assert read_source(nli(kind="planted", rows=2_500, seed=3), work=tmp_path).revision == found.revision
+    assert read_source(nli(kind="planted", rows=2_500, seed=4), work=tmp_path).revision != found.revision
+    with pytest.raises(BuildError, match="no split 'test'"):
+        read_source(nli(kind="planted", rows=3, filtered=("test",)), work=tmp_path)

@@ -1,0 +1,208 @@
+"""Datasets of the Hub at a resolved commit, and what it may refuse, each told in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import ClassLabel, Dataset, Features, Image, Value
+
+from tests.builders.sources.reading import NAMES
+from tests.builders.sources.test_images import png
+from tests.hub_fixtures import ROOT, STRANGER, TOKEN, error
+from tests.hub_server import HubServer
+from tests.hub_store import Answer, File, Repo
+
+REPO = "org/snli"
+
+
+def parquet(rows: Dataset | dict[str, Any]) -> File:
+    file = io.BytesIO()
+    if isinstance(rows, Dataset):
+        rows.to_parquet(file)
+    else:
+        pq.write_table(pa.table(rows), file)
+    return File(file.getvalue(), lfs=True)
+
+
+def nli_rows(*labels: int, names: tuple[str, ...] = NAMES) -> File:
+    features = Features(
+        {
+            "premise": Value("string"),
+            "hypothesis": Value("string"),
+            "label": ClassLabel(names=list(names)),
+            "idx": Value("int32"),
+        }
+    )
+    rows = {
+        "premise": ["None" for _ in labels],
+        "hypothesis": [f"h{i}" for i in range(len(labels))],
+        "label": list(labels),
+        "idx": list(range(len(labels))),
+    }
+    return parquet(Dataset.from_dict(rows, features=features))
+
+
+def put(hub: HubServer, files: dict[str, File], repo_id: str = REPO) -> Repo:
+    repo = hub.repos.get(repo_id) or hub.create(repo_id)
+    repo.add("refs/heads/main", files, "data", repo.resolve("main"))
+    return repo
+
+
+def spec(**fields: Any) -> dict[str, Any]:
+    inputs = {"premise": "premise", "hypothesis": "hypothesis"}
+    return {"id": REPO, "inputs": inputs, "names": NAMES, **fields}
+
+
+def read(hub: HubServer, tmp_path: Path, *steps: dict[str, Any], endpoint: str | None = None) -> list[dict[str, Any]]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
+    env = kept | {"HF_ENDPOINT": endpoint or hub.url, "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    script = Path(__file__).with_name("hub_steps.py")
+    command = [sys.executable, str(script), json.dumps(steps), str(tmp_path / "work")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    outcomes: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return outcomes
+
+
+@pytest.fixture
+def snli(hub: HubServer) -> Repo:
+    put(
+        hub,
+        {"data/train-00000-of-00001.parquet": nli_rows(0, -1, 2, 1), "data/test-00000-of-00001.parquet": nli_rows(-1)},
+    )
+    repo = hub.repos[REPO]
+    repo.refs["refs/tags/v1"] = repo.resolve("main")
+    shuffled = {"data/train-00000-of-00001.parquet": nli_rows(0, 1, names=("contradiction", "entailment", "neutral"))}
+    return put(hub, shuffled)
+
+
+def test_a_revision_is_resolved_and_read(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    outcomes = read(hub, tmp_path, {"spec": spec(revision="v1")}, {"spec": spec()}, {"spec": spec(revision="v1")})
+    first, second, again = (outcome["result"] for outcome in outcomes)
+    assert first["revision"] == snli.resolve("v1")
+    assert first["origin"] == "org/snli (Hub)"
+    assert first["unlabelled"] == {"train": 1, "test": 1}
+    train = first["splits"].pop("train")
+    assert not first["splits"]
+    assert train["columns"] == ["premise", "hypothesis", "label", "source_index", "idx"]
+    assert (train["names"], train["mapped"]) == (list(NAMES), True)
+    assert train["rows"] == [
+        {"premise": "None", "hypothesis": f"h{i}", "label": label, "source_index": i, "idx": i}
+        for i, label in ((0, 0), (2, 2), (3, 1))
+    ]
+    assert second["revision"] == snli.resolve("main")
+    assert [row["label"] for row in second["splits"]["train"]["rows"]] == [2, 0]  # matched by name
+    assert second["splits"]["train"]["mapped"]
+    assert again["splits"]["train"] == train
+
+
+def test_images_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
+    features = Features({"img": Image(), "fine": ClassLabel(names=["cat", "dog"])})
+    rows = {"img": [{"bytes": png(grey), "path": None} for grey in range(3)], "fine": [1, -1, 0]}
+    put(hub, {"train.parquet": parquet(Dataset.from_dict(rows, features=features))}, "org/pets")
+    fields = {"id": "org/pets", "inputs": {"image": "img"}, "label": "fine"}
+    (outcome,) = read(hub, tmp_path, {"spec": fields})
+    train = outcome["result"]["splits"]["train"]
+    assert (train["names"], train["pixels"], train["columns"]) == (
+        ["cat", "dog"],
+        [0, 2],
+        ["image", "label", "source_index"],
+    )
+    assert [row["source_index"] for row in train["rows"]] == [0, 2]
+
+
+def test_what_is_not_there_is_named_with_what_is(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    card = "---\nconfigs:\n" + "".join(
+        f"- config_name: {name}\n  data_files:\n  - split: train\n    path: {name}/train.parquet\n"
+        for name in ("qnli", "mnli")
+    )
+    glue = {"README.md": File(f"{card}---\n".encode(), lfs=False)}
+    put(hub, glue | {f"{name}/train.parquet": nli_rows(0, 1) for name in ("qnli", "mnli")}, "org/glue")
+    put(hub, {"train.parquet": File(b"no Parquet", lfs=True)}, "org/broken")
+    put(hub, {"notes.md": File(b"nothing", lfs=False)}, "org/empty")
+    outcomes = read(
+        hub,
+        tmp_path,
+        {"spec": spec(id="org/none")},
+        {"spec": spec(revision="v2")},
+        {"spec": spec(revision="v1", filtered=["train", "dev"])},
+        {"spec": spec(id="org/glue")},
+        {"spec": spec(id="org/glue", config="qnl")},
+        {"spec": spec(id="org/glue", config="qnli")},
+        {"spec": spec(id="org/broken")},
+        {"spec": spec(id="org/empty")},
+        {"spec": spec(inputs={"premise": "sentence1", "hypothesis": "hypothesis"}, label="gold")},
+        {"spec": spec(revision="v1", filtered=["test"])},
+        {"spec": spec(id="snli")},
+    )
+    error(outcomes[0], "org/none does not exist")
+    error(outcomes[1], "no revision 'v2'", "v1")
+    error(outcomes[2], "no split 'dev'", "train, test", "--filter-splits", kind="BuildError")
+    error(outcomes[3], "org/glue needs a config", "qnli, mnli")
+    error(outcomes[4], "org/glue has no config 'qnl'", "qnli, mnli")
+    assert outcomes[5]["result"]["origin"] == "org/glue, config qnli (Hub)"
+    assert len(outcomes[5]["result"]["splits"]["train"]["rows"]) == 2
+    error(outcomes[6], "org/broken at", "cannot be loaded")
+    error(outcomes[7], "org/empty at", "cannot be loaded")
+    assert list(outcomes[8]["result"]["splits"]) == ["train"]  # the set's own names are there
+    error(outcomes[9], "'test' has no labels", kind="BuildError")
+    error(outcomes[10], "ORG/NAME", kind="BuildError")
+
+
+def test_a_split_that_is_not_there_is_told_before_any_data_is_fetched(
+    hub: HubServer, snli: Repo, tmp_path: Path
+) -> None:
+    read(hub, tmp_path, {"spec": spec(filtered=["dev"])})
+    assert not [path for how, path in hub.log if how == "GET" and path.endswith(".parquet")]
+
+
+def test_a_gated_source_names_the_page_of_its_terms(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    snli.gated = True
+    page = "https://huggingface.co/datasets/org/snli"
+    outcomes = read(
+        hub,
+        tmp_path,
+        {"spec": spec(page=page)},
+        {"spec": spec(page=page), "token": STRANGER},
+        {"spec": spec()},
+        {"spec": spec(page=page), "token": TOKEN},
+    )
+    for outcome in outcomes[:2]:
+        error(outcome, "org/snli is gated", page, "hf auth login")
+    error(outcomes[2], "org/snli is gated", "/datasets/org/snli", "hf auth login")
+    assert outcomes[3]["result"]["revision"] == snli.resolve("main")
+
+
+def test_faults_on_the_way(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    steps = {"spec": spec()}
+    (outcome,) = read(hub, tmp_path, steps, endpoint="http://127.0.0.1:9")
+    error(outcome, "no answer from http://127.0.0.1:9")
+    hub.hooks.append(lambda how, path: Answer(403, {}) if path.endswith(".parquet") else None)
+    (outcome,) = read(hub, tmp_path, steps)
+    error(outcome, "org/snli at", "cannot be loaded")
+    hub.hooks.clear()
+    assert "result" in read(hub, tmp_path, steps)[0]
+
+
+def test_a_cached_revision_is_not_taken_for_another(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    assert "result" in read(hub, tmp_path, {"spec": spec(revision="v1")})[0]
+    resolved: list[str] = []
+
+    def gone_once_resolved(how: str, path: str) -> Answer | None:
+        if resolved:
+            return Answer(403, {})
+        resolved.extend([path] if path.endswith("/revision/main") else [])
+        return None
+
+    hub.hooks.append(gone_once_resolved)
+    (outcome,) = read(hub, tmp_path, {"spec": spec()})
+    error(outcome, snli.resolve("main")[:12], "could not be had")
