@@ -26,6 +26,7 @@ from builders.features.checkpoints import (
     load_config,
     load_tokenizer,
     load_weights,
+    quiet,
     refuse_chance,
 )
 from builders.features.finetuning import finetune, schedule, sync_files
@@ -185,8 +186,9 @@ class TransformerRecipe:
         )
         partial = folder / f".{_MODEL}.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        model.save_pretrained(partial)
-        tokenizer.tokenizer.save_pretrained(partial)
+        with quiet():
+            model.save_pretrained(partial)
+            tokenizer.tokenizer.save_pretrained(partial)
         sync_files(partial)
         partial.rename(folder / _MODEL)
         for checkpoint in folder.glob("checkpoint-*"):
