@@ -19,7 +19,10 @@ from builders.planted import ARTIFACTS, LABELS, MAX_ROWS, cue_words, planted_row
 
 NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 # Wordings that put the first person above the second, and those that put it below, read off the sentences.
-ABOVE = r"(?:older than|taller than|heavier than|earns? more than|stands? in front of|beats?\b|lives? above|arrives? before)"
+ABOVE = (
+    r"(?:older than|taller than|heavier than|earns? more than|stands? in front of|beats?\b|lives? above"
+    r"|arrives? before)"
+)
 BELOW = (
     r"(?:younger than|shorter than|lighter than|earns? less than|stands? behind|beaten by|lives? below|arrives? after)"
 )
