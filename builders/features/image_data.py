@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -290,7 +291,10 @@ def loaded(
         generator=torch.Generator(),
     )
     try:
-        for batch in loader:
+        with warnings.catch_warnings():  # from Python 3.12; the workers touch nothing that has threads
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            iterator = iter(loader)
+        for batch in iterator:
             if isinstance(batch, BuildError):
                 raise batch
             yield batch

@@ -172,7 +172,7 @@ def _other_errors() -> tuple[type[Exception], ...]:
     """What the client raises besides: the errors of its HTTP library, requests or httpx by its version."""
     from huggingface_hub.errors import HfHubHTTPError
 
-    http = [kind for kind in HfHubHTTPError.__mro__ if kind.__module__.partition(".")[0] in ("httpx", "requests")]
+    http = [kind for kind in HfHubHTTPError.__mro__ if kind.__module__.startswith(("httpx", "requests"))]
     return (*http, OSError, ValueError)
 
 
@@ -336,3 +336,25 @@ class Forward:
         import torch
 
         return torch.autocast(self.device.type, dtype=self._dtype, enabled=self._dtype != torch.float32)
+
+    def encoded(self, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give what the classifier gets, float32 of shape (batch, d), and what it makes of it, in evaluation mode."""
+        import torch
+
+        self.model.eval()
+        with torch.inference_mode(), self.autocast():
+            maps = self.model.forward_features(self.inputs(pixels))
+            features = self.model.forward_head(maps, pre_logits=True)
+            outputs = self.model.forward_head(maps)
+        return features.flatten(1).float(), outputs.float()
+
+    def width(self, size: int) -> int:
+        """Give d, found with an image of `size` pixels; raise `BuildError` if the model cannot take that size."""
+        import torch
+
+        try:
+            features, _ = self.encoded(torch.zeros((1, 3, size, size), dtype=torch.uint8))
+        except (RuntimeError, AssertionError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise BuildError(f"the model cannot take images of image_size {size} ({reason})") from error
+        return features.shape[1]

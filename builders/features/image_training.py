@@ -61,6 +61,7 @@ class _Run:
         self.recipe, self.folder, self.facts, self.seed = recipe, folder, facts, seed
         self.model: Any = recipe.new_model()
         self.forward = Forward(self.model, recipe.device(), recipe.dtype())
+        self.forward.width(recipe.settings.image_size)
         self.optimizer = _optimizer(self.model, recipe.settings)
         self.scaler = torch.amp.GradScaler(self.forward.device.type, enabled=recipe.dtype() == "float16")
         self.epoch = self._resume() if (folder / _CHECKPOINT).is_file() else 0
@@ -169,18 +170,18 @@ def _rate(settings: ImageSettings, step: int, per_epoch: int) -> float:
 def _save(model: Any, recipe: ImageRecipe, folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the model as timm does for the Hub, the marker last."""
     import torch
+    from safetensors import SafetensorError
     from timm.models import save_for_hf
 
     settings = recipe.settings
     size = [3, settings.image_size, settings.image_size]
     as_trained = {"input_size": size, "crop_pct": settings.crop_share}
     model = model.to("cpu", memory_format=torch.contiguous_format)
-    save_for_hf(
-        model,
-        str(folder),
-        model_config={"label_names": list(recipe.names), "pretrained_cfg": as_trained},
-        safe_serialization=True,
-    )
+    config = {"label_names": list(recipe.names), "pretrained_cfg": as_trained}
+    try:
+        save_for_hf(model, str(folder), model_config=config, safe_serialization=True)
+    except SafetensorError as error:  # its name for a full disk
+        raise OSError(f"the model cannot be written to {folder} ({error})") from error
     partial = folder / f".{_MARKER}.partial"
     partial.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     partial.replace(folder / _MARKER)

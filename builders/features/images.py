@@ -285,19 +285,11 @@ class ImageEncoder:
     """
 
     def __init__(self, recipe: ImageRecipe, model: nn.Module, *, with_logits: bool) -> None:
-        import torch
-
         self._recipe = recipe
         self._with_logits = with_logits
         self._transform = recipe.transform(model)
-        self._forward = Forward(model.eval(), recipe.device(), recipe.dtype())
-        size = recipe.settings.image_size
-        try:
-            features, _ = self._encoded(torch.zeros((1, 3, size, size), dtype=torch.uint8))
-        except (RuntimeError, AssertionError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise BuildError(f"{recipe.settings.model} cannot take images of image_size {size} ({reason})") from error
-        self.width: int = features.shape[1]
+        self._forward = Forward(model, recipe.device(), recipe.dtype())
+        self.width: int = self._forward.width(recipe.settings.image_size)
 
     def encode(self, rows: Dataset) -> Encoded:
         """Give the features of `rows`, in their order.
@@ -331,7 +323,7 @@ class ImageEncoder:
         pinned = self._forward.device.type == "cuda"
         done = 0
         for pixels in loaded(images, batches, workers=recipe.workers, pinned=pinned):
-            of_batch, outputs = self._encoded(pixels)
+            of_batch, outputs = self._forward.encoded(pixels)
             part = slice(done, done + len(pixels))
             features[part] = of_batch.cpu().numpy()
             if logits is not None:
@@ -341,14 +333,3 @@ class ImageEncoder:
             first = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
             raise BuildError(f"the features of row {first} are not finite; the model is broken, or dtype is too narrow")
         return Encoded(features, logits)
-
-    def _encoded(self, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give features and outputs of a batch."""
-        import torch
-
-        model = self._forward.model
-        with torch.inference_mode(), self._forward.autocast():
-            maps = model.forward_features(self._forward.inputs(pixels))
-            features = model.forward_head(maps, pre_logits=True)
-            outputs = model.forward_head(maps) if self._with_logits else features
-        return features.flatten(1).float(), outputs.float()
