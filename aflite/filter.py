@@ -83,7 +83,8 @@ def filter_dataset(
         For sampling, > 0.
     look_ahead : bool
         Score the rows about to leave once more, by m classifiers that train on parts of the rows that would
-        stay; only those that still reach tau leave.
+        stay; only those that still reach tau leave. The run then goes on while any leave, and ends like any other
+        where fewer than k rows reached tau before.
     partitions : {"auto", "blocked", "independent"} or callable
         Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of
         its own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t,
