@@ -23,6 +23,7 @@ class CheckpointMismatchError(ValueError):
 def fingerprint(array: NDArray[Any]) -> str:
     """Hash of shape, type and contents of an array, read in pieces."""
     digest = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=16)
+    array = np.atleast_1d(array)
     rows = max(1, _CHUNK_BYTES // max(1, array[:1].nbytes))
     for start in range(0, array.shape[0], rows):
         digest.update(np.ascontiguousarray(array[start : start + rows]).data)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aflite.results import HISTOGRAM_BINS, FilterResult
+from aflite.results import FilterResult, histogram
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ScoreDistribution:
     quantiles : ndarray of float64, shape (5,)
         Least, quarter, median, three quarters, greatest.
     histogram : ndarray of int64, shape (20,)
-        Rows in equal bins of [0, 1], the last closed.
+        Rows in equal bins of [0, 1], closed below, the last above too.
     """
 
     count: int
@@ -92,8 +92,8 @@ def score_distribution(result: FilterResult) -> tuple[ScoreDistribution, ScoreDi
 
 def _distribution(scores: NDArray[np.float64]) -> ScoreDistribution:
     known = scores[~np.isnan(scores)]
-    histogram, _ = np.histogram(known, bins=HISTOGRAM_BINS, range=(0, 1))
+    bins = histogram(known)
     if not known.size:
-        return ScoreDistribution(0, scores.size, float("nan"), np.full(5, np.nan), histogram)
+        return ScoreDistribution(0, scores.size, float("nan"), np.full(5, np.nan), bins)
     quantiles = np.quantile(known, [0, 0.25, 0.5, 0.75, 1])
-    return ScoreDistribution(known.size, scores.size - known.size, float(known.mean()), quantiles, histogram)
+    return ScoreDistribution(known.size, scores.size - known.size, float(known.mean()), quantiles, bins)

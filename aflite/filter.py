@@ -85,14 +85,15 @@ def filter_dataset(
         For sampling, > 0.
     look_ahead : bool
         Score the rows about to leave once more, by m classifiers that train on parts of the rows that would
-        stay; only those that still reach tau leave.
+        stay; only those that still reach tau leave. The run then goes on while any leave, and ends like any other
+        where fewer than k rows reached tau before.
     partitions : {"auto", "blocked", "independent"} or callable
         Parts as unions of blocks of one shuffle, which large sets need for speed; each part by a shuffle of
         its own; "auto": independent while m * t * d is at most 2**24; or a function (rows left, m, t,
         generator) -> m arrays of row numbers. It is called once for each of the `n_batches` batches of a
         phase, with that batch's m, and gets a copy of the rows left.
     block_size : int, optional
-        Rows a block, for parts that are blocked; by default near min(512, t / 12).
+        Rows a block, at most t, for parts that are blocked; by default near min(512, t / 12).
     groups : array_like, shape (N,), optional
         Rows of a group are on one side of every partition; parts then have at most t rows.
     stratify : bool
@@ -190,6 +191,11 @@ def _checked(n_rows: int, removal: Removal) -> Removal:
         threads=_optional("threads", scorer.threads),
         block_size=_optional("block_size", scorer.block_size),
     )
+    if scorer.block_size is not None and scorer.block_size > scorer.t:
+        raise ValueError(
+            f"block_size must be at most t = {scorer.t}, or parts that begin with the same block are equal, "
+            f"got {scorer.block_size}; a twelfth of t or less makes parts differ well"
+        )
     return replace(
         removal,
         scorer=scorer,

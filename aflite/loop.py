@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aflite import checkpoint as checkpoints
 from aflite import strategies
 from aflite.models import Counts, Ints
-from aflite.results import HISTOGRAM_BINS, FilterResult, PhaseRecord, StopReason
+from aflite.results import FilterResult, PhaseRecord, StopReason, histogram
 from aflite.scoring import DRAW, Scorer, phase_seed
 from aflite.strategies import Strategy
 
@@ -49,13 +49,13 @@ class Removal:
             chosen = chosen[again.correct / again.held_out >= self.tau]
         return chosen, candidates, int(eligible.sum())
 
-    def reason(self, phase: int, left: int, candidates: int, removed: int) -> StopReason | None:
+    def reason(self, phase: int, left: int, eligible: int, removed: int) -> StopReason | None:
         """Why the run ends after this phase, or None."""
         if self.scores_only(phase):
             return StopReason.SCORED_ONLY if self.k == 0 or self.phases == 1 else StopReason.PHASE_LIMIT
         if left <= self.n:
             return StopReason.REACHED_N
-        if candidates < self.k:
+        if eligible < self.k:
             return StopReason.FEW_PREDICTABLE
         return StopReason.LOOK_AHEAD if removed == 0 else None
 
@@ -164,13 +164,13 @@ def _phase(removal: Removal, state: State) -> None:
     if not removal.scores_only(phase):
         leaving, candidates, eligible = removal.leaving(phase, pool, scores, counts)
     state.removed_in_phase[pool[leaving]] = phase
-    state.stop_reason = removal.reason(phase, pool.size - leaving.size, candidates, leaving.size)
+    state.stop_reason = removal.reason(phase, pool.size - leaving.size, eligible, leaving.size)
     record = PhaseRecord(
         phase=phase,
         size=pool.size,
         classes=classes,
         bias=float(scores[scored].mean()) if scored.any() else float("nan"),
-        histogram=tuple(np.histogram(scores[scored], bins=HISTOGRAM_BINS, range=(0, 1))[0].tolist()),
+        histogram=tuple(histogram(scores).tolist()),
         eligible=eligible,
         removed=leaving.size,
         held_back=candidates - leaving.size,

@@ -246,7 +246,8 @@ class Estimators:
 
                 warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(_single(data.features[rows]), codes)
-        return lambda targets: np.asarray(model.predict(_single(data.features[targets])))
+        # Some classifiers return a column.
+        return lambda targets: np.asarray(model.predict(_single(data.features[targets]))).reshape(targets.size)
 
 
 class NearestNeighbours:

@@ -9,6 +9,16 @@ from numpy.typing import NDArray
 HISTOGRAM_BINS = 20
 
 
+def histogram(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count scores in 20 equal bins of [0, 1], closed below (the last above too); NaN is in none.
+
+    The edges are i / 20 rounded once, as scores are, so that 3 of 5 is in the bin that begins at 0.6; steps of
+    0.05, as `np.histogram` makes them, end at 0.6000000000000001.
+    """
+    edges = np.arange(HISTOGRAM_BINS + 1) / HISTOGRAM_BINS
+    return np.histogram(scores[~np.isnan(scores)], bins=edges)[0].astype(np.int64)
+
+
 class StopReason(StrEnum):
     """Why a run ended."""
 
@@ -36,7 +46,7 @@ class PhaseRecord:
         Mean predictability of the rows that were held out at least once, in [0, 1]: the estimate of the
         representation bias R(Phi, S, M) of section 2, eq. 5. Higher is easier.
     histogram : tuple of int
-        Rows by predictability in 20 equal bins of [0, 1], the last closed.
+        Rows by predictability in 20 equal bins of [0, 1], closed below, the last above too.
     eligible : int
         Rows with predictability >= tau.
     removed : int

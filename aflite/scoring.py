@@ -102,8 +102,11 @@ def _positions(given: Sequence[Ints], pool: Ints, m: int) -> list[Ints]:
     if len(given) != m:
         raise ValueError(f"partitions must return {m} index arrays, returned {len(given)}")
     for part in given:
-        if np.size(part) == 0 or np.unique(part).size != np.size(part) or not np.isin(part, pool).all():
-            raise ValueError("partitions must return arrays of distinct rows that are left, at least one an array")
+        one_axis = np.ndim(part) == 1 and np.size(part) > 0
+        if not one_axis or np.unique(part).size != np.size(part) or not np.isin(part, pool).all():
+            raise ValueError(
+                "partitions must return arrays with one axis of distinct rows that are left, at least one an array"
+            )
     return [np.searchsorted(pool, part) for part in given]
 
 

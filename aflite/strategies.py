@@ -29,5 +29,8 @@ def sampled(
     The largest perturbed scores, score / temperature + Gumbel noise, are such a draw (Gumbel top-k). A
     temperature near 0 gives the highest scores with ties by chance, a large one a uniform draw.
     """
-    keys = scores / temperature + rng.gumbel(size=scores.size)
-    return highest(keys, eligible, limit)
+    rows = np.flatnonzero(eligible)
+    noise = rng.gumbel(size=scores.size)[rows]
+    # Times the temperature, for which the order is the same: then a small one rounds to the scores, not to a tie
+    # of all, and the noise decides between equal ones.
+    return rows[np.lexsort((-noise, -(scores[rows] + temperature * noise)))[:limit]]

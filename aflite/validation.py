@@ -107,8 +107,10 @@ def groups(value: Any, n_rows: int, t: int) -> Ints | None:
     except TypeError as error:
         kinds = ", ".join(sorted({type(name).__name__ for name in array.tolist()}))
         raise TypeError(f"groups must be all of one kind, such as str or int, got {kinds}; name every group") from error
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"groups must name every row's group, {int(np.isnan(array).sum())} of {n_rows} are NaN")
     if sizes.max() > t:
-        name = names[sizes.argmax()]
+        name = names.tolist()[sizes.argmax()]
         raise ValueError(f"groups must fit a training part: group {name!r} has {sizes.max()} rows, t is {t}; raise t")
     return codes.astype(np.int64)
 

@@ -306,6 +306,8 @@ def test_fingerprint_sees_values_shape_and_type():
     }
     assert len(prints) == 5
     assert checkpoint.fingerprint(np.asfortranarray(array)) == checkpoint.fingerprint(array)
+    # A parameter of a model may be an array without axes.
+    assert checkpoint.fingerprint(np.array(1.0)) != checkpoint.fingerprint(np.array(2.0))
 
 
 def test_import_is_light():

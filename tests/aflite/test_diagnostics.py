@@ -3,6 +3,7 @@ import pytest
 
 import aflite
 from aflite import diagnostics
+from aflite.results import histogram
 
 
 def test_label_shares():
@@ -25,3 +26,12 @@ def test_score_distribution():
     assert np.flatnonzero(stays.histogram).tolist() == [0, 10]
     assert np.flatnonzero(leaves.histogram).tolist() == [18, 19]
     assert leaves.quantiles == pytest.approx([0.9, 0.925, 0.95, 0.975, 1.0])
+
+
+def test_scores_on_an_edge_are_in_the_bin_that_begins_there():
+    """3 of 20 begins bin 3, 6 of 20 bin 6, and so on; edges in steps of 0.05 are above 3/20, 6/20, 7/20 ..."""
+    for held in (20, 40, 60):
+        scores = np.arange(held + 1) / held
+        per_bin = held // 20
+        assert histogram(scores).tolist() == [per_bin] * 19 + [per_bin + 1]
+    assert histogram(np.array([np.nan])).sum() == 0

@@ -30,6 +30,20 @@ def test_the_nearest_class_wins_a_tie():
     assert model.predict(np.zeros((1, 1), dtype=np.float32)).tolist() == [0]
 
 
+class Column(LogisticRegression):
+    """Answers with a column, as some classifiers do."""
+
+    def predict(self, features):
+        return super().predict(features)[:, None]
+
+
+def test_a_column_of_predictions_is_read_as_a_row(planted):
+    features, labels, _ = planted(n_rows=300, noise=5)
+    run = {"n": 200, "m": 6, "t": 80, "k": 0, "tau": 0.5, "seed": 0}
+    a, b = (aflite.filter_dataset(features, labels, **run, model=kind()) for kind in (Column, LogisticRegression))
+    assert np.array_equal(a.predictability, b.predictability, equal_nan=True)
+
+
 def test_estimators_are_cloned_and_seeded(planted):
     """A guessing classifier: clones differ by part, equal seeds agree, the prototype stays unfitted."""
     features, labels, _ = planted(n_rows=300)

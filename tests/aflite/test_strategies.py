@@ -38,6 +38,18 @@ def test_sampling_draws_without_replacement():
     assert len(set(chosen.tolist())) == 7
 
 
+@pytest.mark.parametrize("temperature", [1e-17, 1e-320])
+def test_temperature_near_zero_takes_the_highest_with_ties_by_chance(temperature):
+    scores = np.repeat([0.8, 0.9, 1.0], [5, 10, 3])
+    drawn = [
+        strategies.sampled(scores, scores > 0, 8, temperature=temperature, rng=np.random.default_rng(seed)).tolist()
+        for seed in range(40)
+    ]
+    assert all(sorted(rows[:3]) == [15, 16, 17] for rows in drawn)
+    # Each of the ten rows at 0.9 is among the next five in half of the draws; in none of 40: 2^-40.
+    assert {row for rows in drawn for row in rows[3:]} == set(range(5, 15))
+
+
 def test_low_temperature_is_slicing(planted):
     features, labels, _ = planted()
     run = {"n": 800, "m": 24, "t": 200, "k": 100, "tau": 0.8, "seed": 1, "phases": 2}
@@ -118,3 +130,14 @@ def test_look_ahead_takes_rows_that_reach_tau_once_more(monkeypatch):
     leaving, candidates, eligible = removal.leaving(0, np.arange(20), scores, again)
     assert leaving.tolist() == [7, 9]
     assert (candidates, eligible) == (4, 4)
+
+
+def test_look_ahead_near_n_does_not_stop_for_want_of_rows():
+    """8 of 20 rows reach tau, n lets 2 leave, one of them is held back: the next phase may take another."""
+    again = Counts(np.array([10, 0]), np.full(2, 10), 0)
+    removal = Removal(SimpleNamespace(score=lambda *_, **__: again), 18, 5, 0.8, "slicing", 0.05, True, None)
+    leaving, candidates, eligible = removal.leaving(0, np.arange(20), np.repeat([0.9, 0.1], [8, 12]), again)
+    assert (leaving.tolist(), candidates, eligible) == ([0], 2, 8)
+    assert removal.reason(0, 19, eligible, leaving.size) is None
+    assert removal.reason(0, 20, eligible, 0) == "look_ahead_held_back_all"
+    assert removal.reason(0, 19, 4, 1) == "few_predictable"
