@@ -89,4 +89,5 @@ class Esim(nn.Module):
 def _run(lstm: nn.LSTM, words: Tensor, lengths: Tensor) -> Tensor:
     """Run over the words alone; what stands at padding is 0."""
     packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
-    return pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=words.shape[1])[0]
+    unpacked: Tensor = pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=words.shape[1])[0]
+    return unpacked
