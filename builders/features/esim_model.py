@@ -33,6 +33,12 @@ class Esim(nn.Module):
         self.hidden = nn.Linear(8 * hidden, hidden)
         self.output = nn.Linear(hidden, labels)
         self.dropout = nn.Dropout(dropout)
+        # torch's small first weights leave all words of a sentence alike, and the alignment with nothing to tell apart.
+        for name, weight in self.named_parameters():
+            if "weight_hh" in name:
+                nn.init.orthogonal_(weight)
+            elif weight.ndim == 2 and "learned" not in name:
+                nn.init.xavier_uniform_(weight)
 
     def forward(
         self,
@@ -75,7 +81,7 @@ class Esim(nn.Module):
         if fixed is not None and len(fixed):
             known = nn.functional.embedding((words - learned).clamp(min=0), fixed)
             vectors = torch.where((words >= learned)[:, :, None], known, vectors)
-        return self.dropout(vectors)
+        return torch.as_tensor(self.dropout(vectors))
 
     def _compose(self, encoded: Tensor, aligned: Tensor, lengths: Tensor, padding: Tensor) -> Tensor:
         """Enhance, project, compose, and pool by mean and maximum over the words: (batch, 4 * hidden)."""
@@ -89,5 +95,5 @@ class Esim(nn.Module):
 def _run(lstm: nn.LSTM, words: Tensor, lengths: Tensor) -> Tensor:
     """Run over the words alone; what stands at padding is 0."""
     packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
-    unpacked: Tensor = pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=words.shape[1])[0]
-    return unpacked
+    unpacked = pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=words.shape[1])
+    return unpacked[0]

@@ -69,7 +69,7 @@ def read(path: Path) -> dict[str, Any]:
 
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+    except (RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError) as error:
         raise BuildError(f"{path} is damaged; remove it and train again") from error
     return content
 
