@@ -180,6 +180,7 @@ class EsimRecipe:
         BuildError
             If `folder` is None, since no ESIM comes ready-made, or if its training was another or did not end.
         """
+        import torch
 
         if folder is None:
             raise BuildError(
@@ -191,7 +192,8 @@ class EsimRecipe:
         ran = {name: stored["facts"][name] for name in stored["facts"].keys() - {"seed", "rows"}}
         check_facts(ran, self.identity(), folder)
         words = stored["words"]
-        model = self._model(len(words) if self._vectors is None else 0).to(self._device)
+        with torch.random.fork_rng():
+            model = self._model(len(words) if self._vectors is None else 0).to(self._device)
         model.load_state_dict(stored["model"])
         return EsimEncoder(model.eval(), self._lookup(words), self._inputs)
 

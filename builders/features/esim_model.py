@@ -59,8 +59,8 @@ class Esim(nn.Module):
         fixed : Tensor, shape (words, dimension), optional
             Vectors that are not trained.
         """
-        one = _run(self.encoding, self._embed(premises, fixed), premise_lengths)
-        two = _run(self.encoding, self._embed(hypotheses, fixed), hypothesis_lengths)
+        one = _run(self.encoding, self.dropout(self._embed(premises, fixed)), premise_lengths)
+        two = _run(self.encoding, self.dropout(self._embed(hypotheses, fixed)), hypothesis_lengths)
         of_one, of_two = premises == 0, hypotheses == 0
         scores = one @ two.transpose(1, 2)
         aligned_one = scores.masked_fill(of_two[:, None, :], -torch.inf).softmax(2) @ two
@@ -77,11 +77,11 @@ class Esim(nn.Module):
 
     def _embed(self, words: Tensor, fixed: Tensor | None) -> Tensor:
         learned = self.learned.num_embeddings
-        vectors = self.learned(words.clamp(max=learned - 1))
+        vectors: Tensor = self.learned(words.clamp(max=learned - 1))
         if fixed is not None and len(fixed):
             known = nn.functional.embedding((words - learned).clamp(min=0), fixed)
             vectors = torch.where((words >= learned)[:, :, None], known, vectors)
-        return torch.as_tensor(self.dropout(vectors))
+        return vectors
 
     def _compose(self, encoded: Tensor, aligned: Tensor, lengths: Tensor, padding: Tensor) -> Tensor:
         """Enhance, project, compose, and pool by mean and maximum over the words: (batch, 4 * hidden)."""

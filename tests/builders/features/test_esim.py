@@ -149,6 +149,7 @@ def test_a_killed_training_ends_with_the_same_weights(
 def test_training_leaves_the_callers_random_state_and_threads_alone(tmp_path: Path) -> None:
     before, threads = torch.get_rng_state(), torch.get_num_threads()
     _recipe(epochs=1).train(_rows(), tmp_path / "x", seed=0)
+    _recipe(epochs=1).load(tmp_path / "x").encode(_rows())
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_num_threads() == threads
 
