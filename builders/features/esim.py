@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from builders.errors import BuildError
 from builders.features.encoder import Encoded
-from builders.features.esim_state import check_facts, read, resume, save, state
+from builders.features.esim_state import check_facts, one_thread, read, resume, save, state
 from builders.features.esim_words import FIXED_IDS, Batches, Lookup, tokens
 from builders.features.vectors import VectorFile
 from builders.progress import progress
@@ -163,7 +163,7 @@ class EsimRecipe:
             return
         folder.mkdir(parents=True, exist_ok=True)
         words = self._words(sentences)
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), one_thread():
             torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
             model = self._model(len(words) if self._vectors is None else 0).to(self._device)
             lookup = self._lookup(words)
@@ -180,6 +180,7 @@ class EsimRecipe:
         BuildError
             If `folder` is None, since no ESIM comes ready-made, or if its training was another or did not end.
         """
+        import torch
 
         if folder is None:
             raise BuildError(
@@ -191,7 +192,8 @@ class EsimRecipe:
         ran = {name: stored["facts"][name] for name in stored["facts"].keys() - {"seed", "rows"}}
         check_facts(ran, self.identity(), folder)
         words = stored["words"]
-        model = self._model(len(words) if self._vectors is None else 0).to(self._device)
+        with torch.random.fork_rng():
+            model = self._model(len(words) if self._vectors is None else 0).to(self._device)
         model.load_state_dict(stored["model"])
         return EsimEncoder(model.eval(), self._lookup(words), self._inputs)
 
@@ -269,7 +271,7 @@ class EsimEncoder:
         logits = np.zeros((len(rows), self._model.output.out_features), np.float32)
         order = np.argsort([len(p) * 1000 + len(h) for p, h in zip(premises, hypotheses, strict=True)], kind="stable")
         cuts = [order[i : i + ENCODE_BATCH] for i in range(0, len(order), ENCODE_BATCH)]
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread():
             for batch in progress(cuts, total=len(rows), label="ESIM features", step=len):
                 sides = ([side[i] for i in batch] for side in (premises, hypotheses))
                 tensors = [tensor for side in sides for tensor in self._lookup.tensors(side)]

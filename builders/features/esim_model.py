@@ -33,6 +33,12 @@ class Esim(nn.Module):
         self.hidden = nn.Linear(8 * hidden, hidden)
         self.output = nn.Linear(hidden, labels)
         self.dropout = nn.Dropout(dropout)
+        # torch's small first weights leave all words of a sentence alike, and the alignment with nothing to tell apart.
+        for name, weight in self.named_parameters():
+            if "weight_hh" in name:
+                nn.init.orthogonal_(weight)
+            elif weight.ndim == 2 and "learned" not in name:
+                nn.init.xavier_uniform_(weight)
 
     def forward(
         self,
@@ -53,8 +59,8 @@ class Esim(nn.Module):
         fixed : Tensor, shape (words, dimension), optional
             Vectors that are not trained.
         """
-        one = _run(self.encoding, self._embed(premises, fixed), premise_lengths)
-        two = _run(self.encoding, self._embed(hypotheses, fixed), hypothesis_lengths)
+        one = _run(self.encoding, self.dropout(self._embed(premises, fixed)), premise_lengths)
+        two = _run(self.encoding, self.dropout(self._embed(hypotheses, fixed)), hypothesis_lengths)
         of_one, of_two = premises == 0, hypotheses == 0
         scores = one @ two.transpose(1, 2)
         aligned_one = scores.masked_fill(of_two[:, None, :], -torch.inf).softmax(2) @ two
@@ -71,11 +77,11 @@ class Esim(nn.Module):
 
     def _embed(self, words: Tensor, fixed: Tensor | None) -> Tensor:
         learned = self.learned.num_embeddings
-        vectors = self.learned(words.clamp(max=learned - 1))
+        vectors: Tensor = self.learned(words.clamp(max=learned - 1))
         if fixed is not None and len(fixed):
             known = nn.functional.embedding((words - learned).clamp(min=0), fixed)
             vectors = torch.where((words >= learned)[:, :, None], known, vectors)
-        return self.dropout(vectors)
+        return vectors
 
     def _compose(self, encoded: Tensor, aligned: Tensor, lengths: Tensor, padding: Tensor) -> Tensor:
         """Enhance, project, compose, and pool by mean and maximum over the words: (batch, 4 * hidden)."""
@@ -89,4 +95,5 @@ class Esim(nn.Module):
 def _run(lstm: nn.LSTM, words: Tensor, lengths: Tensor) -> Tensor:
     """Run over the words alone; what stands at padding is 0."""
     packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
-    return pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=words.shape[1])[0]
+    unpacked = pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=words.shape[1])
+    return unpacked[0]

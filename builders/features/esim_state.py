@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def read(path: Path) -> dict[str, Any]:
 
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+    except (RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError) as error:
         raise BuildError(f"{path} is damaged; remove it and train again") from error
     return content
 
@@ -81,3 +82,16 @@ def check_facts(stored: Mapping[str, Any], expected: Mapping[str, Any], folder: 
                 f"{folder} holds an ESIM trained with {name} = {stored.get(name)!r}, not {expected.get(name)!r}; train"
                 " in another folder, or remove this one"
             )
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one CPU thread: the products are small, so others mostly wait, and sums do not depend on them."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
