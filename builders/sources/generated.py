@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from builders.planted import planted_rows
 from builders.sources.raw import RawSource, open_arrow, stored, write_arrow
 from builders.sources.spec import IMAGE, LABEL, SourceSpec
 
@@ -34,8 +34,8 @@ def read_generated(spec: SourceSpec, work: Path) -> RawSource:
 
 
 def _planted(spec: SourceSpec) -> tuple[Dataset, str]:
-    module = importlib.import_module("builders.planted")
-    rows: Dataset = module.planted_rows(spec.rows, seed=spec.seed)
+    assert spec.rows is not None  # checked by the spec
+    rows = planted_rows(spec.rows, seed=spec.seed)
     return rows, f"generated: planted artifacts, {spec.rows:,} rows, seed {spec.seed}"
 
 
