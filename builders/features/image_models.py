@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HUB = "hf-hub:"
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
-_SOURCES = ("url", "file", "state_dict", "hf_hub_id", "hf_hub_filename", "source", "custom_load")
+_SOURCES = ("url", "file", "state_dict", "hf_hub_id", "hf_hub_filename", "source", "custom_load", "label_offset")
 
 
 @dataclass(frozen=True)

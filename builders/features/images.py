@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -313,10 +314,7 @@ class ImageEncoder:
         if not len(rows):
             raise BuildError("no rows to encode; the source, or what was chosen of it, is empty")
         recipe = self._recipe
-        size = recipe.settings.batch_size
-        batches = [
-            [(0, row) for row in range(start, min(start + size, len(rows)))] for start in range(0, len(rows), size)
-        ]
+        batches = _batches(len(rows), recipe.settings.batch_size)
         features = np.empty((len(rows), self.width), np.float32)
         logits = np.empty((len(rows), len(recipe.names)), np.float32) if self._with_logits else None
         images = ImageRows(rows, recipe.column, self._transform)
@@ -331,5 +329,13 @@ class ImageEncoder:
             done += len(pixels)
         if not np.isfinite(features).all():
             first = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
-            raise BuildError(f"the features of row {first} are not finite; the model is broken, or dtype is too narrow")
+            row = rows.remove_columns(recipe.column)[first].get("source_index", first)
+            raise BuildError(f"the features of row {row} are not finite; the model is broken, or dtype is too narrow")
         return Encoded(features, logits)
+
+
+def _batches(rows: int, size: int) -> list[list[tuple[int, int]]]:
+    """Cut rows into batches, the first of them small so that the model need not wait for one worker to fill it."""
+    small = max(1, size // 8)
+    starts = [*range(0, min(size, rows), small), *range(size, rows, size)]
+    return [[(0, row) for row in range(start, stop)] for start, stop in itertools.pairwise([*starts, rows])]

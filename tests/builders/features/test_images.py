@@ -241,7 +241,7 @@ def test_no_rows_and_features_that_are_no_numbers_are_refused(trained: Path, tmp
     weights["layer4.0.bn2.bias"][0] = float("nan")
     save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "trained.json").write_text((trained / "trained.json").read_text())
-    with pytest.raises(BuildError, match="features of row 0 are not finite"):
+    with pytest.raises(BuildError, match="features of row 100 are not finite"):
         recipe().load(tmp_path).encode(colours(2))
 
 
