@@ -92,7 +92,8 @@ def _commit(model: str, revision: str | None) -> str:
 
     wanted = revision or "main"
     if constants.HF_HUB_OFFLINE:
-        cached = try_to_load_from_cache(model, "config.json", revision=wanted)
+        with hub_told(model, wanted):
+            cached = try_to_load_from_cache(model, "config.json", revision=wanted)
         if not isinstance(cached, str):
             raise HubError(
                 f"{model} at {wanted} is not in the cache and HF_HUB_OFFLINE is set; unset it, or give a folder"

@@ -122,13 +122,14 @@ class TransformerEncoder:
         while start < order.size:
             longest = int(lengths[order[start]])
             places = order[start : start + max(1, _TOKENS_OF_BATCH[self._device] // longest)]
+            if self._left:  # padding before the text would move its positions, so these get none
+                places = places[lengths[places] == longest]
             start += places.size
             batch = {}
             for name, lists in tokens.items():
                 padded = np.full((places.size, longest), self._pad[name], np.int64)
                 for row, place in zip(padded, places, strict=True):
-                    first = longest - lengths[place] if self._left else 0
-                    row[first : first + lengths[place]] = lists[place]
+                    row[: lengths[place]] = lists[place]
                 batch[name] = torch.from_numpy(padded).to(self._device)
             yield places, batch
 

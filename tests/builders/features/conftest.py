@@ -14,7 +14,25 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 NAMES = ("entailment", "neutral", "contradiction")
-WORDS = "a the dog cat child runs sleeps eats in on park house not never old small red".split()
+WORDS = [
+    "a",
+    "the",
+    "dog",
+    "cat",
+    "child",
+    "runs",
+    "sleeps",
+    "eats",
+    "in",
+    "on",
+    "park",
+    "house",
+    "not",
+    "never",
+    "old",
+    "small",
+    "red",
+]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 SIZES = {
     "hidden_size": 16,
