@@ -68,6 +68,7 @@ def test_a_source_that_has_no_label_at_all(tmp_path: Path) -> None:
     path = lines(tmp_path / "train.jsonl", {**ROW, "label": -1})
     refused(nli(filtered=()), path, "no row", "'label'")
     refused(nli(), path, "'train' has no labels")
+    refused(nli(filtered=(), unlabelled=("train",), names=()), path, "every split", "train")
 
 
 def test_the_layouts_in_which_sets_are_distributed(tmp_path: Path) -> None:

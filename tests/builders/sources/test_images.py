@@ -62,7 +62,7 @@ def test_images_in_no_class_have_no_label(tmp_path: Path) -> None:
     found = read_source(pictures(), work=tmp_path / "w", path=root)
     assert (len(found.splits["train"]), found.unlabelled) == (2, {"train": 1, "test": 2})
     refused(pictures(filtered=("test",)), root, "'test' has no labels")
-    refused(pictures(filtered=()), put(tmp_path / "tests", "train/1.png", "test/1.png"), "two or more")
+    refused(pictures(filtered=()), put(tmp_path / "tests", "train/1.png", "test/1.png"), "no labels", "train, test")
 
 
 def test_the_hash_is_of_names_and_contents_and_not_of_the_place(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 from datasets import Image
 
@@ -110,6 +111,7 @@ def test_what_is_no_tar_file_or_is_cut_off(tmp_path: Path) -> None:
     refused(pictures(), shard(tmp_path / "b.tar"), "b.tar", "no sample")
 
 
+@pytest.mark.skipif(datasets.__version__ < "5", reason="this version of datasets wants a column for every part")
 def test_parts_of_no_known_type_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     npy = b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }".ljust(128) + b"\n\x07"
     npy = npy[:127] + b"\n\x07"
