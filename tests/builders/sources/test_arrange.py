@@ -15,9 +15,7 @@ from datasets import Image, Value
 import builders.sources.raw as raw
 from builders.errors import BuildError
 from builders.sources import SourceSpec, read_source
-from tests.builders.sources.reading import NAMES, nli, pictures, refused
-from tests.builders.sources.test_images import png, put
-from tests.builders.sources.test_shards import shard
+from tests.builders.sources.reading import NAMES, nli, pictures, png, put, refused, shard
 
 ROW = {"premise": "a", "hypothesis": "b", "label": 0}
 SNLI = {

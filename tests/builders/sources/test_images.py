@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 from datasets import Image
-from PIL import Image as Pillow
 
 from builders.sources import read_source
-from tests.builders.sources.reading import SHARED, pictures, refused
-
-
-def png(grey: int) -> bytes:
-    file = io.BytesIO()
-    Pillow.new("L", (2, 2), grey).save(file, format="PNG")
-    return file.getvalue()
-
-
-def put(root: Path, *names: str) -> Path:
-    for grey, name in enumerate(names):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png(grey))
-    return root
+from tests.builders.sources.reading import SHARED, pictures, put, refused
 
 
 def test_classes_of_splits(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +11,7 @@ import pytest
 from datasets import Image
 
 from builders.sources import read_source
-from tests.builders.sources.reading import pictures, refused
-from tests.builders.sources.test_images import png
-
-
-def shard(path: Path, *samples: dict[str, Any]) -> Path:
-    """Write samples as 0000.png, 0000.cls, ...; dicts as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w") as file:
-        for number, sample in enumerate(samples):
-            for part, value in sample.items():
-                content = value if isinstance(value, bytes) else json.dumps(value).encode()
-                member = tarfile.TarInfo(f"{path.stem}/{number:04d}.{part}")
-                member.size = len(content)
-                file.addfile(member, io.BytesIO(content))
-    return path
+from tests.builders.sources.reading import pictures, png, refused, shard
 
 
 def pixels(rows: Any) -> list[int]:
