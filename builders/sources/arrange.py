@@ -39,6 +39,8 @@ def arrange(raw: RawSource, spec: SourceSpec, work: Path) -> SourceRows:
     inputs, label = _choose_columns(columns, spec)
     _check_names(columns, inputs, label)
     labelled = {split: rows for split, rows in raw.splits.items() if split not in spec.unlabelled}
+    if not labelled:
+        raise BuildError(f"every split of the source is unlabelled by the spec: {listed(raw.splits)}")
     names = spec.names or label_names(labelled, label)
     splits, unlabelled = {}, {}
     for split, rows in raw.splits.items():

@@ -37,12 +37,14 @@ def label_names(splits: Mapping[str, Dataset], column: str) -> tuple[str, ...]:
         return tuple(declared[0].names)
     found = {text for split in splits.values() for part in _parts(split, column) for text in _texts(part)}
     texts = {text for text in found if text is not None and text not in _NONE}
+    if not texts:
+        raise BuildError(f"the source has no labels: column {column!r} is empty in {listed(splits)}")
     if isinstance(declared[0], Value) and not declared[0].dtype.endswith("string") and all(map(str.isdecimal, texts)):
-        names = tuple(str(number) for number in range(max(map(int, texts), default=0) + 1))
+        names = tuple(str(number) for number in range(max(map(int, texts)) + 1))
     else:
         names = tuple(sorted(texts))
     if len(names) < 2:
-        raise BuildError(f"column {column!r} has the labels {', '.join(names) or 'none'}: two or more are needed")
+        raise BuildError(f"column {column!r} has the labels {', '.join(names)}: two or more are needed")
     return names
 
 

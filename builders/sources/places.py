@@ -67,7 +67,7 @@ def splits_of(path: Path, suffixes: Sequence[str]) -> dict[str, list[Path]]:
     files = [path] if path.is_file() else visible_files(path, suffixes)
     files = [file for file in files if file.parent == path] or files
     if len(files) > 1:
-        files = [file for file in files if file.stem not in _NOT_OF_IT]
+        files = [file for file in files if file.stem not in _NOT_OF_IT] or files
     named: dict[str, dict[tuple[Path, str, str], list[Path]]] = {}
     nameless: dict[tuple[Path, str, str], list[Path]] = {}
     for file in files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from builders.errors import BuildError
@@ -15,6 +16,8 @@ from builders.sources.rows import SourceRows
 from builders.sources.shards import read_shards
 from builders.sources.spec import IMAGE, SourceSpec
 from builders.sources.tables import read_tables
+
+_SUFFIXES = {"webdataset": SHARDS, "images": IMAGES, "files": TABLES}
 
 
 def read_source(spec: SourceSpec, *, work: Path, path: Path | None = None) -> SourceRows:
@@ -50,13 +53,14 @@ def read_source(spec: SourceSpec, *, work: Path, path: Path | None = None) -> So
 
 
 def _read_local(spec: SourceSpec, work: Path, path: Path | None) -> RawSource:
+    kinds = _SUFFIXES
     if path is None:
         if not spec.id:
             raise BuildError(f"a source of kind {spec.kind!r} is read from disk: say where with --source")
-        path = Path(spec.id)
+        path, kinds = Path(spec.id), {spec.kind: _SUFFIXES[spec.kind]}
     if not path.exists():
-        raise BuildError(f"--source {path} does not exist")
-    match _kind_of(path, spec):
+        raise BuildError(f"the source {path} does not exist: give the path of local data with --source")
+    match _kind_of(path, spec, kinds):
         case "webdataset":
             return read_shards(path, work, image=spec.inputs[IMAGE], label=spec.label)
         case "images":
@@ -65,22 +69,17 @@ def _read_local(spec: SourceSpec, work: Path, path: Path | None) -> RawSource:
             return read_tables(path, work, labels=(spec.label, *LABEL_COLUMNS))
 
 
-def _kind_of(path: Path, spec: SourceSpec) -> str:
-    """What lies at `path`: of images first shards, then class folders; a table may hold either."""
-    kinds = {"webdataset": SHARDS, "images": IMAGES, "files": TABLES}
-    held = (
-        [path.suffix.lower()]
-        if path.is_file()
-        else [file.suffix.lower() for file in visible_files(path, sum(kinds.values(), ()))]
-    )
-    found = [kind for kind, suffixes in kinds.items() if any(suffix in suffixes for suffix in held)]
-    wanted = [kind for kind in found if spec.of_images or kind == "files"]
+def _kind_of(path: Path, spec: SourceSpec, kinds: Mapping[str, tuple[str, ...]]) -> str:
+    """Which of `kinds` lies at `path`; texts are in tables only."""
+    every = sum(kinds.values(), ())
+    held = {file.suffix.lower() for file in ([path] if path.is_file() else visible_files(path, every))}
+    found = [kind for kind, suffixes in kinds.items() if held & set(suffixes)]
     if path.is_file() and found == ["images"]:
         raise BuildError(f"--source {path.name} is one image: give the folder that holds a folder per class")
-    if wanted:
-        return wanted[0]
-    what = f"holds {found[0]}" if found else "holds nothing that can be read"
+    if usable := [kind for kind in found if spec.of_images or kind == "files"]:
+        return usable[0]
+    what = f"holds {found[0]}" if found else f"holds nothing that can be read as {' or '.join(kinds)}"
+    images = ", image folders and .tar shards" if spec.of_images else ""
     raise BuildError(
-        f"--source {path.name} {what}, but {' and '.join(spec.inputs)} are read from {', '.join(TABLES)} files"
-        + (", image folders and .tar shards" if spec.of_images else "")
+        f"--source {path.name} {what}: {' and '.join(spec.inputs)} can be read from {', '.join(TABLES)} files{images}"
     )

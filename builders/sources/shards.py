@@ -33,7 +33,7 @@ from builders.sources.spec import IMAGE, LABEL
 if TYPE_CHECKING:
     from datasets import Features
 
-_KEY = "__key__"
+_KEY, _URL = "__key__", "__url__"
 _MEMBER = re.compile(r"((?:.*/|)[^.]+)[.]([^/]*)")  # as `datasets` takes a member's name apart
 _TEXT, _NUMBER = ("txt", "text", "transcript"), ("cls", "cls2", "index", "inx", "id")
 _DECODED = ("jsn", "ten", "tb", "mp", "msg", "npy", "npz", "cbor", "pth")  # of no type that is known beforehand
@@ -55,7 +55,7 @@ class _Layout:
 
         label = Value("null") if self.label is None else self.features[self.label]
         label = label[LABEL] if isinstance(label, dict) else label
-        used = (*self.images, LABEL) if self.label == "json" else (*self.images, self.label, LABEL)
+        used = (*self.images, LABEL, _URL, *([] if self.label == "json" else [self.label]))
         return Features({IMAGE: Image(), LABEL: label, **{k: v for k, v in self.features.items() if k not in used}})
 
     def row(self, sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,8 @@ def _look(files: Sequence[Path], image: str, label: str) -> _Layout:
         for part, content in _members(file):
             kind = part.rsplit(".", 1)[-1].lower()
             if f".{kind}" in IMAGES:
-                parts[part] = Image(decode=False)
+                # By its version, `datasets` calls a JPEG jpeg; a part that no sample has is null.
+                parts[part] = parts[part.lower()] = Image(decode=False)
             elif kind == "json":
                 held.append(content)
             elif kind in _DECODED:
@@ -126,8 +127,9 @@ def _look(files: Sequence[Path], image: str, label: str) -> _Layout:
     images = tuple(part for part, kind in parts.items() if isinstance(kind, Image) and "." not in part)
     if not images:
         raise BuildError(f"{listed(file.name for file in files)}: no sample has an image ({', '.join(IMAGES)})")
-    features = Features({**parts, _KEY: Value("string")})
-    return _Layout(features, (image,) if image in images else images, _label_part(features, label))
+    features = Features({**parts, _KEY: Value("string"), _URL: Value("string")})
+    named = tuple(part for part in images if part.lower() == image.lower())
+    return _Layout(features, named or images, _label_part(features, label))
 
 
 def _label_part(features: Mapping[str, Any], label: str) -> str | None:
@@ -181,5 +183,12 @@ def _tables(files: Sequence[Path], split: str, layout: _Layout) -> Iterator[pa.T
         load_dataset("webdataset", data_files={split: paths}, split=split, streaming=True, features=layout.features)
     )
     schema = layout.columns().arrow_schema
-    while part := [layout.row(row) for row in itertools.islice(rows, _ROWS)]:
+    while part := [layout.row(row) for row in _next(rows, split)]:
         yield pa.table({field.name: pa.array([row[field.name] for row in part], field.type) for field in schema})
+
+
+def _next(rows: Iterator[Any], split: str) -> list[Any]:
+    try:
+        return list(itertools.islice(rows, _ROWS))
+    except (ValueError, pa.ArrowException) as error:
+        raise BuildError(f"the samples of split {split} cannot be read: {one_line(error)}") from error

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as Pillow
 
 from builders.errors import BuildError
 from builders.sources import SourceRows, SourceSpec, read_source
@@ -33,3 +37,30 @@ def refused(spec: SourceSpec, path: Path | None, *parts: str) -> None:
     assert "\n" not in str(caught.value)
     assert not [part for part in parts if part not in str(caught.value)], str(caught.value)
     assert not list(work.glob(".*"))
+
+
+def png(grey: int) -> bytes:
+    file = io.BytesIO()
+    Pillow.new("L", (2, 2), grey).save(file, format="PNG")
+    return file.getvalue()
+
+
+def put(root: Path, *names: str) -> Path:
+    for grey, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(grey))
+    return root
+
+
+def shard(path: Path, *samples: dict[str, Any]) -> Path:
+    """Write samples as 0000.png, 0000.cls, ...; dicts as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w") as file:
+        for number, sample in enumerate(samples):
+            for part, value in sample.items():
+                content = value if isinstance(value, bytes) else json.dumps(value).encode()
+                member = tarfile.TarInfo(f"{path.stem}/{number:04d}.{part}")
+                member.size = len(content)
+                file.addfile(member, io.BytesIO(content))
+    return path

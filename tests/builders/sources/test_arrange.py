@@ -15,7 +15,7 @@ from datasets import Image, Value
 import builders.sources.raw as raw
 from builders.errors import BuildError
 from builders.sources import SourceSpec, read_source
-from tests.builders.sources.reading import NAMES, nli, refused
+from tests.builders.sources.reading import NAMES, nli, pictures, png, put, refused, shard
 
 ROW = {"premise": "a", "hypothesis": "b", "label": 0}
 SNLI = {
@@ -68,6 +68,7 @@ def test_a_source_that_has_no_label_at_all(tmp_path: Path) -> None:
     path = lines(tmp_path / "train.jsonl", {**ROW, "label": -1})
     refused(nli(filtered=()), path, "no row", "'label'")
     refused(nli(), path, "'train' has no labels")
+    refused(nli(filtered=(), unlabelled=("train",), names=()), path, "every split", "train")
 
 
 def test_the_layouts_in_which_sets_are_distributed(tmp_path: Path) -> None:
@@ -260,7 +261,7 @@ def test_a_spec_that_no_source_could_satisfy(fields: dict[str, Any], parts: tupl
 
 
 def test_a_place_that_holds_nothing_of_use(tmp_path: Path) -> None:
-    refused(nli(), tmp_path / "nowhere", "--source", "does not exist")
+    refused(nli(), tmp_path / "nowhere", "does not exist", "--source")
     refused(nli(), tmp_path, "holds nothing that can be read", ".jsonl")
     refused(nli(kind="files"), None, "'files'", "--source")
     refused(nli(), None, "'hub'", "id")
@@ -269,3 +270,16 @@ def test_a_place_that_holds_nothing_of_use(tmp_path: Path) -> None:
     refused(nli(), tmp_path, "holds images", "premise and hypothesis")
     path = lines(tmp_path / "train.jsonl", ROW)
     assert len(read_source(nli(kind="files", id=str(path)), work=tmp_path / "w").splits["train"]) == 1
+
+
+def test_of_images_the_kind_is_seen_by_looking_unless_the_spec_says_it(tmp_path: Path) -> None:
+    root = put(tmp_path / "set", "a/1.png", "b/1.png")
+    lines(root / "notes.jsonl", ROW)
+    assert len(read_source(pictures(), work=tmp_path / "w", path=root).splits["train"]) == 2
+    shard(root / "train.tar", *({"png": png(0), "cls": label} for label in (0, 1, 0)))
+    assert len(read_source(pictures(), work=tmp_path / "w", path=root).splits["train"]) == 3
+    assert len(read_source(pictures(kind="images", id=str(root)), work=tmp_path / "w").splits["train"]) == 2
+    assert len(read_source(nli(), work=tmp_path / "w", path=root).splits["train"]) == 1
+    (root / "train.tar").unlink()
+    with pytest.raises(BuildError, match="nothing that can be read as webdataset"):
+        read_source(pictures(kind="webdataset", id=str(root)), work=tmp_path / "w")

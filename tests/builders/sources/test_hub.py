@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Dataset, Features, Image, Value
 
-from tests.builders.sources.reading import NAMES
-from tests.builders.sources.test_images import png
+from tests.builders.sources.reading import NAMES, png
 from tests.hub_fixtures import ROOT, STRANGER, TOKEN, error
 from tests.hub_server import HubServer
 from tests.hub_store import Answer, File, Repo

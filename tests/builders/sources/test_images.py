@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 from datasets import Image
-from PIL import Image as Pillow
 
 from builders.sources import read_source
-from tests.builders.sources.reading import SHARED, pictures, refused
-
-
-def png(grey: int) -> bytes:
-    file = io.BytesIO()
-    Pillow.new("L", (2, 2), grey).save(file, format="PNG")
-    return file.getvalue()
-
-
-def put(root: Path, *names: str) -> Path:
-    for grey, name in enumerate(names):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png(grey))
-    return root
+from tests.builders.sources.reading import SHARED, pictures, put, refused
 
 
 def test_classes_of_splits(tmp_path: Path) -> None:
@@ -62,7 +46,7 @@ def test_images_in_no_class_have_no_label(tmp_path: Path) -> None:
     found = read_source(pictures(), work=tmp_path / "w", path=root)
     assert (len(found.splits["train"]), found.unlabelled) == (2, {"train": 1, "test": 2})
     refused(pictures(filtered=("test",)), root, "'test' has no labels")
-    refused(pictures(filtered=()), put(tmp_path / "tests", "train/1.png", "test/1.png"), "two or more")
+    refused(pictures(filtered=()), put(tmp_path / "tests", "train/1.png", "test/1.png"), "no labels", "train, test")
 
 
 def test_the_hash_is_of_names_and_contents_and_not_of_the_place(tmp_path: Path) -> None:

@@ -83,6 +83,8 @@ def test_names_of_the_source() -> None:
     assert label_names({"a": column([0], ClassLabel(names=["b", "a"]))}, "label") == ("b", "a")
     assert label_names({"a": column(["cat", None]), "b": column(["ant", "-"])}, "label") == ("ant", "cat")
     assert label_names({"a": column([0, 3, -1])}, "label") == ("0", "1", "2", "3")
-    for alone in ([0, 0, -1], ["cat", "cat"], [None]):
+    for alone in ([0, 0, -1], ["cat", "cat"]):
         with pytest.raises(BuildError, match="two or more are needed"):
             label_names({"a": column(alone)}, "label")
+    with pytest.raises(BuildError, match="no labels: column 'label' is empty in dev"):
+        label_names({"dev": column([None, None])}, "label")

@@ -82,6 +82,7 @@ def test_shards_and_folders_of_a_split(tmp_path: Path) -> None:
     [
         (("train.tsv", "annotated.tsv"), ("annotated.tsv", "--source")),
         (("a.tsv", "b.tsv"), ("a.tsv, b.tsv",)),
+        (("diagnostic.tsv", "diagnostic-full.tsv"), ("no split can be told",)),
         (("dev.tsv", "validation.tsv"), ("validation is there more than once", "dev.tsv, validation.tsv")),
         (("train.tsv", "train.jsonl"), ("train is there more than once",)),
         (("x/train-00000-of-00001.tsv", "y/train-00000-of-00001.tsv"), ("x/train", "y/train")),
