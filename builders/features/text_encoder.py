@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 _ROWS_TOKENISED = 1024
-_TOKENS_OF_BATCH = {"cpu": 4_096, "cuda": 16_384}  # padding included
+_TOKENS_OF_BATCH = {"cpu": 1_024, "cuda": 16_384}  # padding included
 
 Tokens = Mapping[str, list[list[int]]]
 
