@@ -131,8 +131,18 @@ def _bias(
 
     if labels.size < max(_LEAST_COMPARED, t + 2) or np.unique(labels).size < 2:
         return None
-    model = {"model": settings.model, "c": settings.c, "m": settings.m}
-    result = filter_dataset(features, labels, n=labels.size - 1, t=t, k=0, tau=0, seed=seed, **model)
+    result = filter_dataset(
+        features,
+        labels,
+        n=labels.size - 1,
+        m=settings.m,
+        t=t,
+        k=0,
+        tau=0,
+        seed=seed,
+        model=settings.model,
+        c=settings.c,
+    )
     return result.history[0].bias
 
 

@@ -59,7 +59,11 @@ def progress(
 
 
 @contextlib.contextmanager
-def counter(*, total: int, label: str, done: int = 0) -> Iterator[Callable[[int], object]]:
+def counter(*, total: int, label: str, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Give a function that moves a progress bar on by a number of steps."""
     with tqdm(total=total, initial=done, desc=label, unit_scale=True, disable=_switch["off"] or None) as bar:
-        yield bar.update
+
+        def advance(steps: int) -> None:
+            bar.update(steps)
+
+        yield advance
