@@ -174,7 +174,7 @@ class Newton:
                 active, objective, sums = active[keep], objective[keep], sums.select(keep)
         if n_stalled or active.numel():
             logger.warning(
-                "%d of %d classifiers stopped short of the tolerance: features far beyond the others' scale, or c "
+                "%d of %d classifiers were not solved to the tolerance: features far beyond the others' scale, or c "
                 "too large for single precision",
                 n_stalled + active.numel(), m,
             )  # fmt: skip
