@@ -27,6 +27,8 @@ TOLERANCE = 1e-3
 # Distance from which a Newton step is expected to reach the minimum, as a share of the logits' spread.
 _NEAR = 0.03
 _MAX_STEPS = 50
+# Steps in a row without a decrease in single precision after which a problem is given up.
+_PATIENCE = 4
 # A start that has overfitted to other rows costs more steps than 0 does.
 _WORTH = 0.5
 _MAX_CG = 60
@@ -156,6 +158,7 @@ class Newton:
             sums = self.training.gradient(w, b, active)
             objective = self._objective(sums, w, active)
         steps = n_stalled = 0
+        idle = torch.zeros_like(active)
         while active.numel() and steps < _MAX_STEPS:
             steps += 1
             grad_w, grad_b, scale = self._scaled(sums, w, active)
@@ -167,11 +170,12 @@ class Newton:
             # The new gradient tells whether the quadratic model, and rounding, allowed what CG promised.
             left = self._error(sums, w, active)
             keep = (rest > tolerance**2 * unit) | (left > 4 * tolerance**2 * unit)
-            stalled = keep & (before - objective <= _ROUNDING * before.abs())
+            idle = torch.where(before - objective <= _ROUNDING * before.abs(), idle + 1, 0)
+            stalled = keep & (idle == _PATIENCE)
             n_stalled += int(stalled.sum())
             keep &= ~stalled
             if not bool(keep.all()):
-                active, objective, sums = active[keep], objective[keep], sums.select(keep)
+                active, objective, sums, idle = active[keep], objective[keep], sums.select(keep), idle[keep]
         if n_stalled or active.numel():
             logger.warning(
                 "%d of %d classifiers were not solved to the tolerance: features far beyond the others' scale, or c "
