@@ -108,7 +108,8 @@ def real(data: Path | None) -> None:
 
 
 def limit_threads(threads: int) -> None:
-    """Set what the loop's BLAS and the solver may use."""
+    """Set what the loop's BLAS and the solver may use; only libraries that are loaded are reached."""
+    import sklearn.linear_model  # noqa: F401
     import torch
     from threadpoolctl import threadpool_limits
 
