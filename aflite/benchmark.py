@@ -2,6 +2,8 @@
 
 import logging
 import os
+import platform
+import re
 import threading
 import time
 import warnings
@@ -21,12 +23,17 @@ logger = logging.getLogger(__name__)
 Array = NDArray[np.float32]
 Ints = NDArray[np.int64]
 _CHUNK = 8192
-_TIGHT_CLASSES = 10
+# Above this number of weights scikit-learn's Newton solver, which forms the Hessian, is out of reach.
+_TIGHT_NEWTON = 10 * 768
 
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes of one measurement; `decay` is the exponent of the features' spectrum, 0 for isotropic ones."""
+    """Sizes of one measurement.
+
+    `decay` is the exponent of the features' spectrum, 0 for isotropic ones; `agreement` is the number of parts
+    whose predictions are compared with the exact minimum's.
+    """
 
     n_rows: int = 60_000
     width: int = 768
@@ -34,6 +41,7 @@ class Case:
     m: int = 64
     t: int = 6_000
     decay: float = 0.7
+    agreement: int = 2
 
     def __str__(self) -> str:
         """Sizes in words."""
@@ -42,25 +50,29 @@ class Case:
 
 
 BASE = Case()
-CASES = (
-    BASE,
-    replace(BASE, t=30_000),
-    replace(BASE, width=384),
-    replace(BASE, width=2_560),
-    replace(BASE, n_classes=2),
-    replace(BASE, n_classes=10),
-    replace(BASE, n_classes=1_000, m=8),
-    replace(BASE, decay=0.0),
-)
-GROWTH = (
-    BASE,
-    *(replace(BASE, n_rows=n) for n in (15_000, 30_000, 120_000)),
-    *(replace(BASE, width=d) for d in (192, 384, 1_536)),
-    *(replace(BASE, n_classes=k) for k in (2, 10, 30)),
-    *(replace(BASE, m=m) for m in (16, 32, 128)),
-)
-QUICK = (Case(6_000, 64, 3, 16, 600), Case(6_000, 64, 2, 16, 3_000))
-SNLI = Case(495_000, 1_024, 3, 64, 50_000)
+_UNCOMPARED = replace(BASE, agreement=0)
+CASES = {
+    "base": BASE,
+    "half": replace(BASE, t=30_000),
+    "d384": replace(BASE, width=384),
+    "d2560": replace(BASE, width=2_560),
+    "k2": replace(BASE, n_classes=2),
+    "k10": replace(BASE, n_classes=10),
+    "k300": Case(12_000, 256, 300, 4, 3_000, agreement=1),
+    "k1000": replace(BASE, n_classes=1_000, m=4, agreement=1),
+    "k1000-small": Case(12_000, 256, 1_000, 2, 3_000, agreement=1),
+    "isotropic": replace(BASE, decay=0.0),
+}
+GROWTH = {
+    "base": _UNCOMPARED,
+    **{f"n{n}": replace(_UNCOMPARED, n_rows=n) for n in (15_000, 30_000, 120_000)},
+    **{f"d{d}": replace(_UNCOMPARED, width=d) for d in (192, 384, 1_536)},
+    **{f"k{k}": replace(_UNCOMPARED, n_classes=k) for k in (2, 10, 30)},
+    **{f"m{m}": replace(_UNCOMPARED, m=m) for m in (16, 32, 128)},
+    **{f"t{t}": replace(_UNCOMPARED, t=t) for t in (1_500, 3_000, 12_000)},
+}
+QUICK = {"small": Case(6_000, 64, 3, 16, 600), "small-half": Case(6_000, 64, 2, 16, 3_000)}
+SNLI = Case(495_000, 1_024, 3, 64, 50_000, agreement=0)
 SNLI_KEPT = 92_000
 SNLI_PHASES = 40
 
@@ -125,8 +137,8 @@ def make(case: Case, *, seed: int = 0, path: Path | None = None) -> tuple[Array,
     return np.load(path, mmap_mode="r"), labels
 
 
-def measure(case: Case, features: Array, labels: Ints, *, timed: int, agreement: int) -> Measurement:
-    """Time two phases and `timed` turns of the loop; compare the predictions of `agreement` parts."""
+def measure(case: Case, features: Array, labels: Ints, *, timed: int) -> Measurement:
+    """Time two phases and `timed` turns of the loop; compare the predictions of the case's parts."""
     # The first call in a process imports torch and starts its threads.
     filter_dataset(features[:100], np.arange(100) % 2, n=60, m=2, t=50, k=0, tau=0.5, seed=0)
     result = filter_dataset(
@@ -136,8 +148,8 @@ def measure(case: Case, features: Array, labels: Ints, *, timed: int, agreement:
     parts = [np.random.default_rng(part).permutation(case.n_rows) for part in range(timed)]
     fits, predictions = zip(*(_turn(features, labels, part, case.t) for part in parts), strict=True)
     ours = default = None
-    if agreement and case.n_classes <= _TIGHT_CLASSES:
-        ours, default = _agreement(case, features, labels, agreement)
+    if case.agreement:
+        ours, default = _agreement(case, features, labels)
     seconds = [record.seconds for record in result.history]
     return Measurement(
         case, seconds[0], seconds[1], float(np.mean(fits)), float(np.mean(predictions)), timed, ours, default
@@ -156,7 +168,7 @@ def _turn(features: Array, labels: Ints, order: Ints, t: int) -> tuple[float, fl
     return fitted - start, time.perf_counter() - fitted
 
 
-def _agreement(case: Case, features: Array, labels: Ints, n_parts: int) -> tuple[float, float]:
+def _agreement(case: Case, features: Array, labels: Ints) -> tuple[float, float]:
     """Share of held-out predictions equal to the exact minimum's: ours, and scikit-learn's by default."""
     import torch
     from sklearn.linear_model import LogisticRegression
@@ -173,17 +185,21 @@ def _agreement(case: Case, features: Array, labels: Ints, n_parts: int) -> tuple
     with lanes(None, cpu) as workers:
         solution, _ = family.solve(data, pool, layout, Rows(features, cpu), shared.spectrum, workers, c=1.0, start=None)
     shares = []
-    for part in range(n_parts):
+    for part in range(case.agreement):
         rows = layout.part(part)
         unseen = np.setdiff1d(pool, rows)[: 4 * _CHUNK]
+        weights, intercepts = solution.weights[part].numpy(), solution.intercepts[part].numpy()
         exact = LogisticRegression(solver="newton-cholesky", tol=1e-8, max_iter=1_000)
-        if case.n_classes * case.width > 10 * 768:
-            exact = LogisticRegression(tol=1e-7, max_iter=20_000)
+        if case.n_classes * case.width > _TIGHT_NEWTON:
+            exact = LogisticRegression(tol=1e-7, max_iter=20_000, warm_start=True)
+            # One minimum, and scikit-learn's own test of it: starting from ours only saves hours.
+            seen = np.unique(labels[rows])
+            exact.classes_, exact.coef_, exact.intercept_ = seen, weights[seen].astype(float), intercepts[seen]
         exact.fit(features[rows].astype(np.float64), labels[rows])
         with _convergence_ignored():
             default = LogisticRegression().fit(features[rows], labels[rows])
         expected = exact.predict(features[unseen].astype(np.float64))
-        logits = features[unseen] @ solution.weights[part].numpy().T + solution.intercepts[part].numpy()
+        logits = features[unseen] @ weights.T + intercepts
         ours = logits[:, 0] > 0 if case.n_classes == 2 else logits.argmax(1)
         shares.append(((ours == expected).mean(), (default.predict(features[unseen]) == expected).mean()))
     means = np.mean(shares, axis=0)
@@ -206,6 +222,12 @@ class Memory:
 
     total: int | None
     anonymous: int | None
+
+    def __str__(self) -> str:
+        """In gigabytes."""
+        if self.total is None or self.anonymous is None:
+            return "memory unknown"
+        return f"{self.total / 1e9:.1f} GB resident at most, {self.anonymous / 1e9:.1f} GB not mapped from files"
 
 
 def with_memory(call: Callable[[], FilterResult]) -> tuple[FilterResult, Memory]:
@@ -231,66 +253,19 @@ def with_memory(call: Callable[[], FilterResult]) -> tuple[FilterResult, Memory]
     return result, Memory(peaks.get("VmRSS"), peaks.get("RssAnon"))
 
 
-@dataclass(frozen=True)
-class PartitionComparison:
-    """Scores by blocked parts against scores by independent ones, over repeated single phases.
-
-    Attributes
-    ----------
-    mean_difference : float
-        Blocked minus independent, mean over rows and repeats.
-    standard_error : float
-        Of that difference, from its spread over the repeats.
-    largest_z : float
-        Greatest difference of a row's mean scores, in its standard errors.
-    expected_largest_z : float
-        What as many independent standard normal numbers have as their greatest, at the 95th percentile.
-    variance_ratio : float
-        Mean over rows of the variance over repeats, blocked by independent; 1 means that blocks cost nothing.
-    """
-
-    mean_difference: float
-    standard_error: float
-    largest_z: float
-    expected_largest_z: float
-    variance_ratio: float
-
-
-def compare_partitions(case: Case, *, repeats: int, block_size: int | None = None) -> PartitionComparison:
-    """Score one set `repeats` times with either kind of parts."""
-    from scipy.stats import norm
-
-    features, labels = make(case)
-    scores = {
-        kind: np.stack(
-            [
-                filter_dataset(
-                    features, labels, n=case.n_rows - 1, m=case.m, t=case.t, k=0, tau=0, seed=seed,
-                    partitions=kind, block_size=block_size,
-                ).predictability
-                for seed in range(repeats)
-            ]
-        )
-        for kind in ("blocked", "independent")
-    }  # fmt: skip
-    blocked, independent = scores["blocked"], scores["independent"]
-    means = blocked.mean(1) - independent.mean(1)
-    variances = blocked.var(0, ddof=1), independent.var(0, ddof=1)
-    error = np.sqrt((variances[0] + variances[1]) / repeats)
-    moving = error > 0
-    z = np.abs(blocked.mean(0) - independent.mean(0))[moving] / error[moving]
-    return PartitionComparison(
-        mean_difference=float(means.mean()),
-        standard_error=float(means.std(ddof=1) / np.sqrt(repeats)),
-        largest_z=float(z.max()),
-        expected_largest_z=float(norm.ppf(1 - (1 - 0.95 ** (1 / z.size)) / 2)),
-        variance_ratio=float(variances[0].mean() / variances[1].mean()),
-    )
-
-
 def snli_run(features: Array, labels: Ints, *, phases: int | None = None) -> tuple[FilterResult, Memory]:
     """Run the whole filter at SNLI's size, from 495,000 rows to 92,000 in 40 phases."""
     k = -(-(SNLI.n_rows - SNLI_KEPT) // SNLI_PHASES)
     return with_memory(
         lambda: filter_dataset(features, labels, n=SNLI_KEPT, m=SNLI.m, t=SNLI.t, k=k, tau=0.5, seed=0, phases=phases)
+    )
+
+
+def machine() -> str:
+    """Cores, processor and load of this machine, in one line."""
+    info = Path("/proc/cpuinfo")
+    models = re.findall(r"model name\s*: (.*)", info.read_text(encoding="utf-8")) if info.exists() else []
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    return (
+        f"{os.cpu_count()} cores, {models[0] if models else platform.machine()}, load average {load:.2f} at the start"
     )

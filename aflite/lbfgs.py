@@ -49,7 +49,9 @@ class QuasiNewton(Newton):
         start : (Tensor, Tensor), optional
             Ignored: with few rows a class a solution for other rows is a worse start than 0.
         tolerance : float
-            As for `Newton`, the distance estimated with the corrected inverse Hessian.
+            Bound on the root mean square change of the logits that separates from the minimum, estimated with the
+            corrected inverse Hessian, as a share of their spread; its square also bounds the estimated gap of the
+            objective.
         """
         m, k, d = self.training.shape
         device = self.base.mean.device
@@ -68,7 +70,7 @@ class QuasiNewton(Newton):
             step_w, step_b = self._quasi_direction(grad_w, grad_b, scale, active, pairs)
             slope = dot(grad_w, grad_b, step_w, step_b)
             change = (-slope).clamp_min(0.0).div(scale.sum(1)).sqrt()
-            keep = change > tolerance * sums.spread.sqrt()
+            keep = -slope > tolerance**2 * torch.minimum(scale.sum(1) * sums.spread**2, objective)
             if not bool(keep.any()):
                 break
             if not bool(keep.all()):

@@ -23,14 +23,22 @@ from aflite.training import Sums, TrainingSet
 
 logger = logging.getLogger(__name__)
 
-TOLERANCE = 3e-3
+TOLERANCE = 1e-3
+# Distance from which a Newton step is expected to reach the minimum, as a share of the logits' spread.
+_NEAR = 0.03
 _MAX_STEPS = 50
+# Steps in a row without a decrease in single precision after which a problem is given up.
+_PATIENCE = 4
 # A start that has overfitted to other rows costs more steps than 0 does.
 _WORTH = 0.5
-_MAX_CG = 30
+_MAX_CG = 60
 _CG_REDUCTION = 0.25
+_ROUNDING = 1e-6
 _CHUNKS = 16
 _CHUNK_WORK = 2**22
+# Rows farther from the median than this many median distances are drawn in for the spectrum.
+_FAR = 3.0
+_CHUNK = 1024
 _PREDICT_ELEMENTS = 4 * 2**20
 
 
@@ -70,20 +78,33 @@ class Spectrum:
 
 
 def spectrum(rows: Rows, sample: NDArray[np.int64], lanes: Lanes) -> Spectrum:
-    """Eigendecomposition of the covariance of the sampled rows."""
-    chunks = [sample[start : start + 1024] for start in range(0, sample.size, 1024)]
-    mean = torch.stack(lanes.map(lambda i: rows.take(chunks[i]).sum(0), len(chunks))).sum(0) / sample.size
+    """Eigendecomposition of the covariance of the sampled rows, far ones drawn in towards the median.
+
+    Parts without an outlier would otherwise get a preconditioner that is far too stiff along it.
+    """
+    chunks = [sample[start : start + _CHUNK] for start in range(0, sample.size, _CHUNK)]
+    few = rows.take(sample[:: -(-sample.size // _CHUNK)])
+    centre = few.median(0).values
+    limit = _FAR * (few - centre).norm(dim=1).median()
+    if limit == 0:
+        limit.fill_(torch.inf)
+
+    def near(chunk: NDArray[np.int64]) -> Tensor:
+        moved = rows.take(chunk) - centre
+        return moved.mul_((limit / moved.norm(dim=1, keepdim=True)).clamp_max_(1.0))
+
+    mean = torch.stack(lanes.map(lambda i: near(chunks[i]).sum(0), len(chunks))).sum(0) / sample.size
 
     def gram(lane: int) -> Tensor:
         total = torch.zeros(rows.width, rows.width, device=rows.device)
         for chunk in chunks[lane::4]:
-            centred = rows.take(chunk) - mean
+            centred = near(chunk) - mean
             total.addmm_(centred.T, centred)
         return total
 
     covariance = torch.stack(lanes.map(gram, 4)).sum(0) / sample.size
     variances, axes = torch.linalg.eigh(covariance)
-    return Spectrum(mean, axes, variances.clamp_min(0.0))
+    return Spectrum(centre + mean, axes, variances.clamp_min(0.0))
 
 
 class Newton:
@@ -119,8 +140,8 @@ class Newton:
         start : (Tensor, Tensor), optional
             Weights (K', d) and intercepts (K',) that all problems start from.
         tolerance : float
-            A problem is done when the root mean square change of its logits that still separates it from its
-            minimum, estimated from the gradient, is below this share of the spread of its logits.
+            A problem is done after a Newton step from close by, whose equation was solved to this share of the
+            spread of its logits, in root mean square of logits weighted by their curvature.
         """
         m, k, d = self.training.shape
         device = self.base.mean.device
@@ -136,20 +157,31 @@ class Newton:
             w.zero_(), b.zero_()
             sums = self.training.gradient(w, b, active)
             objective = self._objective(sums, w, active)
-        steps = 0
-        for steps in range(_MAX_STEPS):  # noqa: B007 (reported)
+        steps = n_stalled = 0
+        idle = torch.zeros_like(active)
+        while active.numel() and steps < _MAX_STEPS:
+            steps += 1
             grad_w, grad_b, scale = self._scaled(sums, w, active)
-            keep = self._error(grad_w, grad_b, scale, active) > tolerance * (sums.spread.sqrt())
-            if not bool(keep.any()):
-                break
-            if not bool(keep.all()):
-                active, objective, sums = active[keep], objective[keep], sums.select(keep)
-                grad_w, grad_b, scale = grad_w[keep], grad_b[keep], scale[keep]
-            step_w, step_b = self._direction(grad_w, grad_b, scale, active)
+            unit = torch.minimum(scale.sum(1) * sums.spread**2, 4 * objective).float()
+            step_w, step_b, rest = self._direction(grad_w, grad_b, scale, active, unit, tolerance)
             slope = dot(grad_w, grad_b, step_w, step_b)
-            sums, objective = self._search(w, b, step_w, step_b, slope, objective, active)
-        else:
-            logger.warning("%d of %d classifiers reached the limit of %d steps", active.numel(), m, _MAX_STEPS)
+            before = objective
+            sums, objective = self._search(w, b, step_w, step_b, slope, before, active)
+            # The new gradient tells whether the quadratic model, and rounding, allowed what CG promised.
+            left = self._error(sums, w, active)
+            keep = (rest > tolerance**2 * unit) | (left > 4 * tolerance**2 * unit)
+            idle = torch.where(before - objective <= _ROUNDING * before.abs(), idle + 1, 0)
+            stalled = keep & (idle == _PATIENCE)
+            n_stalled += int(stalled.sum())
+            keep &= ~stalled
+            if not bool(keep.all()):
+                active, objective, sums, idle = active[keep], objective[keep], sums.select(keep), idle[keep]
+        if n_stalled or active.numel():
+            logger.warning(
+                "%d of %d classifiers were not solved to the tolerance: features far beyond the others' scale, or c "
+                "too large for single precision",
+                n_stalled + active.numel(), m,
+            )  # fmt: skip
         return self._finished(w, b, steps)
 
     def _search(
@@ -171,7 +203,7 @@ class Newton:
             sums = self.training.gradient(w, b, active)
             objective = self._objective(sums, w, active)
             # Rounding in float32 may hide the last, tiny decreases.
-            bad = objective > before + 1e-4 * length * slope + 1e-6 * before.abs()
+            bad = objective > before + 1e-4 * length * slope + _ROUNDING * before.abs()
             if not bool(bad.any()) or float(length.min()) < 1e-4:
                 return sums, objective
             length = torch.where(bad, length / 2, length)
@@ -191,10 +223,10 @@ class Newton:
         # A class that the part lacks has curvature 0; any positive number keeps the preconditioner finite.
         return grad_w, self.c * sums.intercepts, (self.c * sums.curvature).clamp_min(1e-6)
 
-    def _error(self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor) -> Tensor:
-        """Estimate of the root mean square distance of the logits from those of the minimum."""
-        decrement = dot(grad_w, grad_b, *self._precondition(grad_w, grad_b, scale, active))
-        return (decrement / scale.sum(1)).sqrt()
+    def _error(self, sums: Sums, w: Tensor, active: Tensor) -> Tensor:
+        """Estimate of g' H^-1 g by the preconditioner."""
+        grad_w, grad_b, scale = self._scaled(sums, w, active)
+        return dot(grad_w, grad_b, *self._precondition(grad_w, grad_b, scale, active))
 
     def _precondition(self, v: Tensor, vb: Tensor, scale: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
         """Solve with (scale * covariance + penalty) in the axes of the sampled spectrum."""
@@ -211,14 +243,22 @@ class Newton:
         self.lanes.map(chunk, n_chunks)
         return out, vb / scale
 
-    def _direction(self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-        """Newton steps by preconditioned conjugate gradients on H d = -g, all problems in lock step."""
+    def _direction(
+        self, grad_w: Tensor, grad_b: Tensor, scale: Tensor, active: Tensor, unit: Tensor, tolerance: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Newton steps by preconditioned conjugate gradients on H d = -g, all problems in lock step.
+
+        Also returns an estimate of r' H^-1 r, r being what is left of the equation. A step that may be the last
+        one is solved until this is within the tolerance.
+        """
         x, xb = torch.zeros_like(grad_w), torch.zeros_like(grad_b)
         r, rb = -grad_w, -grad_b
         z, zb = self._precondition(r, rb, scale, active)
         p, pb = z.clone(), zb.clone()
         rz = dot(r, rb, z, zb)
-        goal = rz * _CG_REDUCTION**2
+        loose = rz * _CG_REDUCTION**2
+        gained = torch.zeros_like(rz)
+        rest = rz
         for _ in range(_MAX_CG):
             sums = self.training.hessian(p, pb, active)
             hp, hpb = self.c * sums.weights + self.penalty[active] * p, self.c * sums.intercepts
@@ -230,12 +270,16 @@ class Newton:
             rb -= alpha[:, None] * hpb
             z, zb = self._precondition(r, rb, scale, active)
             old, rz = rz, dot(r, rb, z, zb)
-            if not bool((rz > goal).any()):
+            gained += alpha * old
+            # Where the preconditioner is too stiff, steps are longer than 1 and more is left than it says.
+            rest = rz * alpha.clamp_min(1.0)
+            goal = torch.where(gained <= _NEAR**2 * unit, tolerance**2 * unit, loose)
+            if not bool((rest > goal).any()):
                 break
             beta = torch.where(old > 0, rz / old, 0.0)
             p = z + beta[:, None, None] * p
             pb = zb + beta[:, None] * pb
-        return x, xb
+        return x, xb, rest
 
     def _finished(self, w: Tensor, b: Tensor, steps: int) -> Solution:
         intercepts = b - w @ self.base.mean

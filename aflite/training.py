@@ -165,7 +165,7 @@ class TrainingSet:
 
         total = _added(self.lanes.map(lane, self.n_lanes))
         total.weights -= total.intercepts[:, :, None] * self.centre
-        total.spread /= self.counts[active].sum(1)
+        total.spread = (total.spread / self.counts[active].sum(1)) ** 2
         return total
 
     def _gradient_block(
@@ -203,9 +203,9 @@ class TrainingSet:
 
 
 def _spread(logits: Tensor) -> Tensor:
-    """Sum over rows of the squared logits, about the mean of the classes where there are several."""
+    """Sum over rows of the root of the size of their logits, so that a few huge rows count little."""
     centred = logits if logits.shape[1] == 1 else logits - logits.mean(1, keepdim=True)
-    return centred.square().sum((1, 2)) / logits.shape[1]
+    return (centred.square().sum(1) / logits.shape[1]).pow_(0.25).sum(1)
 
 
 def _added(parts: list[Sums]) -> Sums:

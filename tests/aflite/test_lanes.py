@@ -17,3 +17,17 @@ def test_torch_gets_its_threads_back():
         assert torch.get_num_threads() == 1
         assert inner.map(lambda _: torch.get_num_threads(), 1) == [1]
     assert torch.get_num_threads() == before
+
+
+def workers_of(threads):
+    with lanes(threads, CPU) as opened:
+        return 1 if opened.pool is None else opened.pool._max_workers
+
+
+def test_number_of_workers_is_the_one_asked_for_or_torch_s():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert [workers_of(threads) for threads in (1, 2, None)] == [1, 2, 3]
+    finally:
+        torch.set_num_threads(before)

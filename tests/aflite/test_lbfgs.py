@@ -6,7 +6,7 @@ import torch
 
 import aflite
 from aflite.lanes import lanes
-from aflite.lbfgs import QuasiNewton
+from aflite.lbfgs import TOLERANCE, QuasiNewton
 from aflite.models import Data, Logistic
 from aflite.partitions import blocked
 from aflite.rows import Rows
@@ -65,6 +65,23 @@ def test_both_methods_have_one_minimum(many, class_weight):
     assert torch.equal(present, logits[1].isfinite())
     quasi, newton = logits[0][present], logits[1][present]
     assert float((quasi - newton).square().mean().sqrt() / newton.std()) < 2e-3
+
+
+def test_shipped_tolerance_holds_at_large_scales(many):
+    """Against ten times the precision, as scikit-learn does not converge here within thousands of steps."""
+    features, labels = many[0] * 100, many[1]
+    pool, cpu = np.arange(labels.size), torch.device("cpu")
+    layout = blocked(labels.size, 2, 400, seed=np.random.SeedSequence(2))
+    rows = Rows(features, cpu)
+    predicted = []
+    with lanes(1, cpu) as workers:
+        base = spectrum(rows, pool, workers)
+        for tolerance in (TOLERANCE, TOLERANCE / 10):
+            training = TrainingSet(rows, pool, labels, K, layout, class_weight=None, centre=base.mean, lanes=workers)
+            solution = QuasiNewton(training, base, c=1.0, lanes=workers).solve(None, tolerance)
+            raw = solution.weights @ torch.from_numpy(features.T) + solution.intercepts[:, :, None]
+            predicted.append(raw.argmax(1))
+    assert float((predicted[0] == predicted[1]).float().mean()) >= 0.999
 
 
 def test_threads_and_batches_do_not_change_a_bit(many):

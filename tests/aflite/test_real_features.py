@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import aflite
-from aflite import baselines
+from aflite import baselines, studies
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "snli" / "validation.jsonl"
 
@@ -57,21 +56,8 @@ def snli(pytestconfig):
 def test_kept_rows_are_harder_than_a_random_subset(snli):
     """A plain loop with these parameters: 0.680 on all rows, 0.472 on the kept, 0.641 on a random subset."""
     features, labels = snli
-    result = aflite.filter_dataset(features, labels, n=2000, m=24, t=1000, k=250, tau=0.75, seed=0)
-    random = baselines.random_subset(labels, size=int(result.kept.sum()), seed=0)
-
-    def accuracy(mask):
-        """Five-fold cross-validation: every row is held out once, so the mean score is the accuracy."""
-        rows = np.random.default_rng(1).permutation(np.flatnonzero(mask))
-        folds = [np.setdiff1d(np.arange(rows.size), fold) for fold in np.array_split(np.arange(rows.size), 5)]
-        scored = aflite.filter_dataset(
-            features[rows], labels[rows], n=rows.size // 2, m=5, t=rows.size // 2, k=0, tau=0, seed=0,
-            partitions=lambda *_: folds,
-        )  # fmt: skip
-        assert (scored.times_scored == 1).all()
-        return scored.history[0].bias
-
-    everything, kept, drawn = accuracy(np.ones_like(random)), accuracy(result.kept), accuracy(random)
-    print(f"all {everything:.3f}, {result.kept.sum()} kept {kept:.3f}, random {drawn:.3f}")
+    found = studies.held_out_accuracies(features, labels)
+    everything, kept, drawn = (found[name][1] for name in ("all", "kept", "random, as many"))
+    print(found)
     assert everything - kept > 0.15
     assert everything - drawn < 0.06
