@@ -38,8 +38,8 @@ def write_split(
     split: str,
     *,
     rows: int,
-    rows_per_shard: int = ROWS_PER_SHARD,
-    rows_per_group: int = ROWS_PER_GROUP,
+    rows_per_shard: int | None = None,
+    rows_per_group: int | None = None,
 ) -> tuple[list[str], int]:
     """Write one split of one config as ``CONFIG/SPLIT-00000-of-0000N.parquet``.
 
@@ -51,8 +51,8 @@ def write_split(
         The dataset folder.
     rows : int
         Rows in all, known beforehand since the number of shards stands in each name.
-    rows_per_shard, rows_per_group : int
-        Limits.
+    rows_per_shard, rows_per_group : int, optional
+        Limits; `ROWS_PER_SHARD` and `ROWS_PER_GROUP` by default.
 
     Returns
     -------
@@ -61,7 +61,8 @@ def write_split(
     int
         Bytes that the rows take in Arrow, strings written out.
     """
-    shards = max(1, -(-rows // rows_per_shard))
+    rows_per_group = rows_per_group or ROWS_PER_GROUP
+    shards = max(1, -(-rows // (rows_per_shard or ROWS_PER_SHARD)))
     names = [f"{config}/{split}-{shard:05d}-of-{shards:05d}.parquet" for shard in range(shards)]
     (folder / config).mkdir(parents=True, exist_ok=True)
     remaining = _ahead(tables)
