@@ -183,6 +183,8 @@ def show(
     from builders.specs import load_spec
     from builders.unqover import example_row
 
+    if name in list_classes():
+        raise BuildError(f"no set {name!r}; did you mean 'unqover-{name}'?")
     if not name.startswith("unqover-"):
         print(spec_text(load_spec(name)))
         return

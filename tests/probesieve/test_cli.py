@@ -23,7 +23,10 @@ def call(*args: object, command: tuple[str, ...] = PROBESIEVE, **extra: str) -> 
     return subprocess.run([*command, *map(str, args)], capture_output=True, text=True, cwd=REPOSITORY, env=env)
 
 
-@pytest.mark.parametrize("args", [(), ("build", "unqover"), ("list",), ("show",), ("validate",), ("push",)])
+@pytest.mark.parametrize(
+    "args",
+    [(), ("build", "unqover"), ("build", "aflite"), ("refilter",), ("list",), ("show",), ("validate",), ("push",)],
+)
 def test_every_help_shows_an_example_and_is_quick(args: tuple[str, ...]) -> None:
     start = time.perf_counter()
     shown = call(*args, "--help")
@@ -48,7 +51,15 @@ BAD = [
     (("build", "unqver"), "No such command 'unqver'"),
     (("build",), "Missing command"),
     (("build", "unqover", "religion", "--verson", "1.0.0"), "No such option: --verson"),
-    (("show", "religion"), "SET must be the name of a probe set such as unqover-religion, not 'religion'"),
+    (("show", "religion"), "no set 'religion'; did you mean 'unqover-religion'?"),
+    (("show", "snly"), "no set 'snly' (there are digits, imagenet, mnli, planted-nli, qnli, snli,"),
+    (("build", "aflite", "snly"), "did you mean 'snli'?"),
+    (("build", "aflite", "snli", "--set", "filter.sigma=1"), "snli.toml: filter: unknown key 'sigma'"),
+    (("build", "aflite", "snli", "--source", "nowhere"), "--source nowhere does not exist"),
+    (("build", "aflite", "planted-nli", "--no-warmup"), "warm-up"),
+    (("build", "aflite", "digits", "--features", "nowhere.npy"), "nowhere.npy"),
+    (("build", "aflite", "digits", "--filter-splits", "test"), "no split 'test'"),
+    (("refilter", "nowhere", "--version", "1.1.0", "--n", "5"), "nowhere is not a folder"),
     (("show", "unqover-religion", "--row", "-1"), "--row must be from 0 to 38499, not -1"),
     (("validate", "nowhere.toml"), "nowhere.toml: cannot be read"),
     (("push", "nowhere", "org/name"), "nowhere is not a folder"),

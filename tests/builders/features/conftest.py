@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-os.environ["HF_HUB_OFFLINE"] = "1"
+from tests.builders.features.image_sets import colours, recipe
+
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 NAMES = ("entailment", "neutral", "contradiction")
@@ -134,3 +135,21 @@ def _small_and_quiet() -> None:
 
     torch.set_num_threads(1)  # more only get into each other's way on models of this size
     logging.getLogger("transformers").setLevel(logging.ERROR)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """On shared cores more threads wait for each other most of the time."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def trained_on_colours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    recipe(workers=2).train(colours(30), folder, seed=1)
+    return folder

