@@ -4,9 +4,11 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint typecheck format clean
 
-## Install what is needed and build the four probe sets with the bundled lists.
+## Install what is needed and build the four probe sets with the bundled lists, and the two small filtered sets.
 demo: $(VENV)/.installed
 	$(BIN)/probesieve build unqover all
+	$(BIN)/probesieve build aflite digits
+	$(BIN)/probesieve build aflite planted-nli
 
 ## Install what is needed, then lint, type-check and run every test.
 test: lint typecheck

@@ -151,7 +151,7 @@ def test_esim_without_a_warmup_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_share_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="share = 0.0001 of 1500 rows leaves no warm-up sample"):
+    with pytest.raises(BuildError, match=r"share = 0\.0001 of 1500 rows leaves no warm-up sample"):
         build_aflite(load_spec("planted-nli", [*SMALL, "share=0.0001"]), tmp_path)
 
 

@@ -89,15 +89,40 @@ def test_build_reports_what_it_built_and_how_to_load_it(tmp_path: Path) -> None:
     assert call("build", "unqover", "religion", "--version", "2.0.0", "--out", tmp_path, "--overwrite").returncode == 0
 
 
-def test_list_names_the_four_sets_with_their_sizes() -> None:
+def test_list_names_every_set_with_its_size() -> None:
     lines = call("list").stdout.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == [
+    assert [line.split()[0] for line in lines if line.startswith("unqover-")] == [
         "unqover-gender",
         "unqover-nationality",
         "unqover-ethnicity",
         "unqover-religion",
     ]
-    assert "1,154,232" in lines[2]
+    assert sum("1,154,232" in line for line in lines) == 1
+    filtered = [line.split()[0] for line in lines if "-aflite " in line]
+    assert filtered == [f"{name}-aflite" for name in ("digits", "imagenet", "mnli", "planted-nli", "qnli", "snli")]
+    assert sum(line.split()[:4] == ["snli-aflite", "1.0.0", "stanfordnlp/snli", "92,000"] for line in lines) == 1
+
+
+def test_show_says_where_each_value_of_a_filtered_set_is_from() -> None:
+    shown = call("show", "snli").stdout
+    assert re.search(r"filter\.tau +0\.75 +Le Bras et al\. 2020, SNLI", shown)
+    assert re.search(r"filter\.c +1 +chosen here", shown)
+
+
+def test_a_filtered_set_is_built_and_cut_again_by_the_commands(tmp_path: Path) -> None:
+    values = ["source.rows=900", "share=0.2", "encoder.dimension=16", "encoder.hidden=16", "encoder.epochs=1"]
+    values += ["filter.n=300", "filter.m=8", "filter.t=100", "filter.k=60"]
+    sets = [part for value in values for part in ("--set", value)]
+    script = (sys.executable, "scripts/build_aflite.py")
+    built = call("planted-nli", *sets, "--out", tmp_path, command=script)
+    assert (built.returncode, built.stderr) == (0, "")
+    assert re.search(r"warm-up +\d+\.\d s", built.stdout)
+    assert re.search(r"train +900 +0 +\d+ +\d+ +180", built.stdout)
+    assert f'load_dataset("{tmp_path}/planted-nli-aflite", split="train")' in built.stdout
+    assert "Up to date" in call("build", "aflite", "planted-nli", *sets, "--out", tmp_path).stdout
+    cut = call("refilter", tmp_path / "planted-nli-aflite", "--n", 500, "--version", "1.1.0", "--out", tmp_path / "cut")
+    assert (cut.returncode, cut.stderr) == (0, "")
+    assert re.search(r"train +900 +0 +500 +220 +180", cut.stdout)
 
 
 def test_show_reads_as_a_person_would() -> None:
