@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.classifiers.names import (
-    ENTAILMENT,
-    NOT_ENTAILMENT,
+    COLLAPSES,
     THREE_WAY,
     TWO_WAY,
     is_numbered,
@@ -224,7 +223,7 @@ def _match_nli(classes: tuple[str, ...], names: tuple[str, ...]) -> LabelMap:
     """Match labels of natural-language inference, of two ways or three."""
     roles, wanted = [nli_role(name) for name in classes], [nli_role(name) for name in names]
     if set(wanted) == TWO_WAY and set(roles) == THREE_WAY and len(roles) == 3:
-        target = tuple(wanted.index(role if role == ENTAILMENT else NOT_ENTAILMENT) for role in roles)
+        target = tuple(wanted.index(COLLAPSES[role]) for role in roles if role)
         return LabelMap(classes, names, target, COLLAPSED)
     if set(roles) == TWO_WAY and not set(wanted) <= TWO_WAY:
         raise EvaluationError(

@@ -11,6 +11,7 @@ from evaluation.errors import EvaluationError
 
 ENTAILMENT, NEUTRAL, CONTRADICTION, NOT_ENTAILMENT = "entailment", "neutral", "contradiction", "not_entailment"
 TWO_WAY, THREE_WAY = {ENTAILMENT, NOT_ENTAILMENT}, {ENTAILMENT, NEUTRAL, CONTRADICTION}
+COLLAPSES = {ENTAILMENT: ENTAILMENT, NEUTRAL: NOT_ENTAILMENT, CONTRADICTION: NOT_ENTAILMENT}
 
 _FORMS = {
     ENTAILMENT: "entailment entail entails entailed e",
@@ -89,10 +90,7 @@ def read_label_map(text: str, classes: Sequence[str], names: Sequence[str]) -> t
         If it cannot be read, names an unknown class of either side, or leaves one out or repeats it.
     """
     given: dict[int, str] = {}
-    for part in re.split(r",(?=[^,=]+=)", text):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not value:
-            raise EvaluationError(f"--label-map {part!r} is not CLASS=NAME, as in 0=entailment,1=neutral")
+    for key, value in _entries(text):
         place = _place(key, classes)
         if place in given:
             raise EvaluationError(f"--label-map gives class {key!r} twice")
@@ -103,6 +101,21 @@ def read_label_map(text: str, classes: Sequence[str], names: Sequence[str]) -> t
     if wrong := [name for name in repeated if nli_role(name) != NOT_ENTAILMENT]:
         raise EvaluationError(f"--label-map gives {shown(wrong)} to more than one class of the model")
     return tuple(given[place] for place in range(len(classes)))
+
+
+def label_map_keys(text: str) -> list[str]:
+    """Give the classes that a map names, in its order."""
+    return [key for key, _ in _entries(text)]
+
+
+def _entries(text: str) -> list[tuple[str, str]]:
+    entries = []
+    for part in re.split(r",(?=[^,=]+=)", text):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if not key or not value:
+            raise EvaluationError(f"--label-map {part!r} is not CLASS=NAME, as in 0=entailment,1=neutral")
+        entries.append((key, value))
+    return entries
 
 
 def _place(key: str, classes: Sequence[str]) -> int:
