@@ -150,7 +150,9 @@ class LabelMap:
         if array.ndim != 2 or array.shape[1] != len(self.classes):
             raise EvaluationError(f"{what} must be of shape (rows, {len(self.classes)}), not {array.shape}")
         if bad := int((~np.isfinite(array)).any(axis=1).sum()):
-            raise EvaluationError(f"{bad} of {len(array)} rows have {what} that are not finite; use --dtype float32")
+            raise EvaluationError(
+                f"{bad} of {len(array)} rows have {what} that are not finite; half precision overflows: use float32"
+            )
         return array
 
     def _mapped(self, used: NDArray[np.float64], decided: NDArray[np.intp]) -> Mapped:

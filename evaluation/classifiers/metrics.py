@@ -89,14 +89,9 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     >>> tuple(round(limit, 4) for limit in wilson(0.5, 100))
     (0.4038, 0.5962)
     """
-    return score_interval(share, n, Z)
-
-
-def score_interval(share: float, n: float, z: float) -> tuple[float, float]:
-    """As `wilson`, for any quantile of the normal law."""
-    square = z * z
+    square = Z * Z
     centre = (share + square / (2 * n)) / (1 + square / n)
-    half = z / (1 + square / n) * float(np.sqrt(share * (1 - share) / n + square / (4 * n * n)))
+    half = Z / (1 + square / n) * float(np.sqrt(share * (1 - share) / n + square / (4 * n * n)))
     # Rounding alone would leave limits at 0 and 1 that are not quite there.
     low = 0.0 if share == 0 else max(0.0, centre - half)
     return low, 1.0 if share == 1 else min(1.0, centre + half)

@@ -258,18 +258,14 @@ class _Labels:
             if len(widths) > 1:
                 raise EvaluationError(f"{self.file} has scores of different lengths, {shown(map(str, sorted(widths)))}")
             return self.of_scores([_parsed(value) for value in values])
-        known: dict[Any, int] = {}
-        for number, value in enumerate(values, start=1):
-            key = value if isinstance(value, str | int | float) else repr(value)
-            if key not in known:
-                place = self._place(value, self.ways[-1])
-                if place is None:
-                    raise EvaluationError(
-                        f"{self.file}, row {number}: {value!r} is none of the dataset's classes ({shown(self.names)}); "
-                        "say what it means with --label-map"
-                    )
-                known[key] = place
-        return np.array([known[v if isinstance(v, str | int | float) else repr(v)] for v in values], dtype=np.int64)
+        places = [self._place(value, self.ways[-1]) for value in values]
+        if None in places:
+            row = places.index(None)
+            raise EvaluationError(
+                f"{self.file}, row {row + 1}: {values[row]!r} is none of the dataset's classes ({shown(self.names)}); "
+                "say what it means with --label-map"
+            )
+        return np.array(places, dtype=np.int64)
 
     def of_scores(self, scores: Any) -> Ints:
         """Take the class with the highest score of each row."""
