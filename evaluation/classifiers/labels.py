@@ -106,7 +106,7 @@ class LabelMap:
         EvaluationError
             If the width is not that of the model, or a value is not finite.
         """
-        values = self._used(logits, "logits")
+        values = self._checked(logits, "logits")[:, self._order]
         powers = np.exp(values - values.max(axis=1, keepdims=True))
         return self._mapped(powers / powers.sum(axis=1, keepdims=True), values.argmax(axis=1))
 
@@ -141,9 +141,6 @@ class LabelMap:
         """The classes that count, in the dataset's order, so that the model's own order cannot show."""
         used = [place for place, to in enumerate(self.target) if to >= 0]
         return sorted(used, key=lambda place: (self.target[place], nli_role(self.classes[place]) or ""))
-
-    def _used(self, values: ArrayLike, what: str) -> NDArray[np.float64]:
-        return self._checked(values, what)[:, self._order]
 
     def _checked(self, values: ArrayLike, what: str) -> NDArray[np.float64]:
         array = np.asarray(values, dtype=np.float64)

@@ -101,7 +101,8 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     if path.suffix.lower() == ".npy":
         return PredictionFile(path.name, _of_array(path, labels))
     text = read_text(path)
-    content = _json(text, path.name) if path.suffix.lower().startswith(".json") else _table(text)
+    readers = {".jsonl": _lines, ".json": _json}
+    content = readers.get(path.suffix.lower(), _table)(text, path.name)
     if isinstance(content, Mapping):
         content = [_record(key, value) for key, value in content.items()]
     if not content:
@@ -143,14 +144,17 @@ def _json(text: str, name: str) -> Any:
     try:
         whole = json.loads(text)
     except ValueError:
-        return [value for _, value in json_lines(text, name)]
+        return _lines(text, name)
     if not isinstance(whole, Mapping | list):
         raise EvaluationError(f"{name} must hold an object or a list, or an object a line")
-    fields = {plain(key) for key in whole} if isinstance(whole, Mapping) else set()
-    return [whole] if _find(fields, "predicted") or _find(fields, "scores") else whole
+    return whole
 
 
-def _table(text: str) -> list[dict[str, Any]]:
+def _lines(text: str, name: str) -> list[Any]:
+    return [value for _, value in json_lines(text, name)]
+
+
+def _table(text: str, _: str) -> list[dict[str, Any]]:
     header = text.split("\n", 1)[0]
     reader = csv.DictReader(
         io.StringIO(text), delimiter="\t" if "\t" in header else ",", restkey="more cells than the header"
@@ -223,7 +227,8 @@ def _roles_of_labels(name: str, fields: set[str], found: Mapping[str, str | None
     if key is not None and len(rest := fields - {key}) == 1:  # a submission calls its predictions what it likes
         return rest.pop(), None
     raise EvaluationError(
-        f"{name} has no predictions: it needs a field predicted_label, prediction or logits; it has {shown(fields)}"
+        f"{name} has no predictions: it needs a field predicted_label, prediction or logits; "
+        f"it has {shown(sorted(fields))}"
     )
 
 
