@@ -148,8 +148,8 @@ def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
             f"none of the {len(rows):,} rows is in {file.name}, sought by {' and '.join(tried)}: is it of another "
             "split?"
         )
-    if file.pair_ids is not None or file.pairs is not None:
-        raise EvaluationError(f"{file.name} names rows by pair id or texts, which this dataset lacks: add source_index")
+    if (file.pair_ids, file.pairs, file.indexes) != (None,) * 3:
+        raise EvaluationError(f"{file.name} names rows by ids or texts that this dataset lacks: add source_index")
     lengths = " or ".join(f"{length:,}" for length in _lengths(rows))
     raise EvaluationError(
         f"{file.name} names no rows and has {len(file):,} predictions, where the split has {lengths} rows: "

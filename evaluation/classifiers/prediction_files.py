@@ -45,6 +45,7 @@ _FIELDS = {
 _TEXTS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("question", "sentence"), ("texta", "textb"))
 _KEYS = ("source_index", "pair_id", "index")
 _NONE = (None, "", "-", "None", "nan")
+_SURPLUS = "surplus cells"
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".npy")
 
 
@@ -154,12 +155,22 @@ def _lines(text: str, name: str) -> list[Any]:
     return [value for _, value in json_lines(text, name)]
 
 
-def _table(text: str, _: str) -> list[dict[str, Any]]:
-    header = text.split("\n", 1)[0]
+def _table(text: str, name: str) -> list[dict[str, Any]]:
+    tabs = "\t" in text.split("\n", 1)[0]
+    # Quotes in tables with tabs are part of the text, as in GLUE's.
     reader = csv.DictReader(
-        io.StringIO(text), delimiter="\t" if "\t" in header else ",", restkey="more cells than the header"
+        io.StringIO(text, newline=""),
+        delimiter="\t" if tabs else ",",
+        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+        restkey=_SURPLUS,
     )
-    return [dict(row) for row in reader]
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise EvaluationError(f"{name}, line {reader.line_num} cannot be read as a table: {error}") from None
+    if (odd := next((number for number, row in enumerate(rows, start=1) if _SURPLUS in row), None)) is not None:
+        raise EvaluationError(f"{name}, row {odd} has more cells than the header")
+    return [dict(row) for row in rows]
 
 
 def _record(key: str, value: Any) -> dict[str, Any]:
@@ -192,27 +203,27 @@ def _find(fields: set[str], what: str) -> str | None:
 def _of_records(name: str, content: Sequence[Mapping[str, Any]], labels: _Labels) -> PredictionFile:
     rows = [{plain(str(key)): value for key, value in row.items()} for row in content]
     fields = set(rows[0])
-    for number, row in enumerate(rows, start=1):
-        if set(row) != fields:
-            odd = shown(sorted(fields ^ set(row)))
-            raise EvaluationError(f"{name}, row {number} has other fields than the first ({odd})")
     found = {what: _find(fields, what) for what in _FIELDS}
     texts = next((pair for pair in _TEXTS if fields.issuperset(pair)), None)
     predicted, gold = _roles_of_labels(name, fields, found)
 
     def column(field: str | None) -> list[Any] | None:
-        return None if field is None else [row[field] for row in rows]
+        if field is None:
+            return None
+        if (odd := next((number for number, row in enumerate(rows, start=1) if field not in row), None)) is not None:
+            raise EvaluationError(f"{name}, row {odd} has no field {field!r}, which the first has")
+        return [row[field] for row in rows]
 
-    said = [row[predicted] for row in rows]
     numbers = column(found["source_index"])
     ids, indexes = column(found["pair_id"]), column(found["index"])
+    both = None if texts is None else [column(text) or [] for text in texts]
     return PredictionFile(
         name,
-        labels.predicted(said),
+        labels.predicted(column(predicted) or []),
         labels.gold(column(gold)),
         None if numbers is None else tuple(_whole(value, name, row) for row, value in enumerate(numbers, start=1)),
         None if ids is None else tuple(map(str, ids)),
-        None if texts is None else tuple((str(row[texts[0]]), str(row[texts[1]])) for row in rows),
+        None if both is None else tuple((str(one), str(other)) for one, other in zip(*both, strict=True)),
         None if indexes is None else tuple(map(str, indexes)),
     )
 

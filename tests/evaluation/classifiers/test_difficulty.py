@@ -224,7 +224,8 @@ def test_hans_by_heuristic_from_a_prediction_file(write: Write) -> None:
     # (neutral is right, twice entailment is not), subsequence 0 of 1.
     labels = np.array([0, 1, 0, 1, 1, 0, 0, 1])
     heuristics = ["lexical_overlap"] * 5 + ["subsequence"] * 3
-    said = "entailment neutral entailment entailment entailment contradiction entailment entailment".split()
+    yes = "entailment"
+    said = [yes, "neutral", yes, yes, yes, "contradiction", yes, yes]
     text = "pairID,gold_label\n" + "".join(f"ex{place},{said[place]}\n" for place in (7, 2, 5, 0, 3, 6, 1, 4))
     names = ("entailment", "non-entailment")
     rows = Rows(names, labels, np.arange(8), pair_ids=tuple(f"ex{place}" for place in range(8)))
@@ -253,6 +254,20 @@ def test_rows_without_prediction_are_left_out_and_counted(write: Write) -> None:
     assert (found.removed.value, found.kept.value, found.kept.n) == (0.5, 0.0, 2)
     with pytest.raises(EvaluationError, match=r"^kept in p\.jsonl has no rows to score"):
         cross_model_difficulty(file, ROWS, kept=np.arange(10) > 7, removed=~KEPT)
+
+
+def test_quotes_in_tables_with_tabs_are_text(write: Write) -> None:
+    table = 'index\tquestion\tsentence\tprediction\n0\t"Who?\t"He" did.\t1\n1\tWhat?\t"It.\t0\n'
+    file = read_predictions(write("p.tsv", table), ("entailment", "not_entailment"))
+    assert file.pairs == (('"Who?', '"He" did.'), ("What?", '"It.'))
+    assert file.predicted.tolist() == [1, 0]
+    quoted = 'premise,hypothesis,pred\n"A, b","He said ""no"".",2\n'
+    assert read_predictions(write("p.csv", quoted), NAMES).pairs == (("A, b", 'He said "no".'),)
+
+
+def test_fields_that_only_some_rows_have_do_no_harm(write: Write) -> None:
+    rows = [{"pairID": "a", "pred": 1}, {"pairID": "b", "pred": 2, "comment": "hard"}]
+    assert read_predictions(write("p.jsonl", lines(rows)), NAMES).predicted.tolist() == [1, 2]
 
 
 def test_equal_texts_go_in_order() -> None:
@@ -290,8 +305,10 @@ def test_rows_that_are_not_there_are_refused() -> None:
     said = np.zeros(1, dtype=np.int64)
     with pytest.raises(EvaluationError, match="none of the 10 rows is in p, sought by pair id and text"):
         locate(PredictionFile("p", said, pair_ids=("ex99",), pairs=(("a", "b"),)), ROWS)
-    with pytest.raises(EvaluationError, match="names rows by pair id or texts, which this dataset lacks"):
+    with pytest.raises(EvaluationError, match="names rows by ids or texts that this dataset lacks"):
         locate(PredictionFile("p", said, pair_ids=("ex0",)), bare)
+    with pytest.raises(EvaluationError, match="names rows by ids or texts that this dataset lacks"):
+        locate(PredictionFile("p", said, indexes=("ex0",)), bare)
     with pytest.raises(EvaluationError, match="source_index 4 is there twice"):
         locate(PredictionFile("p", np.zeros(2, dtype=np.int64), source_index=(4, 4)), bare)
 
@@ -307,9 +324,9 @@ def test_rows_that_are_not_there_are_refused() -> None:
         (
             "p.jsonl",
             lines([{"pairID": "a", "pred": 1}, {"pairID": "a"}]),
-            r"row 2 has other fields than the first \(pred\)",
+            "row 2 has no field 'pred'",
         ),
-        ("p.csv", "pairID,label\na,neutral\nb,neutral,more\n", "row 2 has other fields than the first"),
+        ("p.csv", "pairID,label\na,neutral\nb,neutral,more\n", "row 2 has more cells than the header"),
         ("p.csv", "ex0,neutral\nex1,neutral\n", "no predictions: .*it has ex0, neutral"),
         ("p.jsonl", lines([{**texts(0), "label": 1}]), "no predictions: .*it has hypothesis, label, premise"),
         ("p.jsonl", lines([{"pairID": "a", "pred": "neutrl"}]), "row 1: 'neutrl' is none of the dataset's classes"),
