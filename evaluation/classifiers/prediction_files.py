@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     if path.suffix.lower() == ".npy":
         return PredictionFile(path.name, _of_array(path, labels))
     text = read_text(path)
-    readers = {".jsonl": _lines, ".json": _json}
+    readers: dict[str, Callable[[str, str], Any]] = {".jsonl": _lines, ".json": _json}
     content = readers.get(path.suffix.lower(), _table)(text, path.name)
     if isinstance(content, Mapping):
         content = [_record(key, value) for key, value in content.items()]
