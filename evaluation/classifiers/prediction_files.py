@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,14 +96,14 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     EvaluationError
         If it cannot be read, has no predictions, or has a label that is none of the dataset's; names the row.
     """
-    if path.suffix.lower() not in SUFFIXES:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise EvaluationError(f"{path} is no file of predictions: it must end in one of {', '.join(SUFFIXES)}")
     labels = _Labels(path.name, tuple(names), label_map)
-    if path.suffix.lower() == ".npy":
+    if suffix == ".npy":
         return PredictionFile(path.name, _of_array(path, labels))
     text = read_text(path)
-    readers: dict[str, Callable[[str, str], Any]] = {".jsonl": _lines, ".json": _json}
-    content = readers.get(path.suffix.lower(), _table)(text, path.name)
+    content = _read(text, suffix, path.name)
     if isinstance(content, Mapping):
         content = [_record(key, value) for key, value in content.items()]
     if not content:
@@ -138,6 +138,12 @@ def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
                 yield f"{name}, line {number}", json.loads(line)
             except ValueError as error:
                 raise EvaluationError(f"{name}, line {number} is not JSON ({error})") from None
+
+
+def _read(text: str, suffix: str, name: str) -> Any:
+    if suffix == ".jsonl":
+        return _lines(text, name)
+    return _json(text, name) if suffix == ".json" else _table(text, name)
 
 
 def _json(text: str, name: str) -> Any:
