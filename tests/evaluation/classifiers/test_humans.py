@@ -73,6 +73,8 @@ def test_the_interval_is_by_rows() -> None:
     assert (found.low, found.high) == pytest.approx(wilson(0.8, 12))
     # Residuals 1, 1, 1, -3 with 12: variance 4/3 * 12 / 400 = .04, four labels' worth, as there are rows.
     assert rate_by_rows([5, 5, 5, 1], [5] * 4).low == pytest.approx(wilson(0.8, 4)[0])
+    # Residuals of 2.5 with squares summing to 25: 3 labels' worth by n / (n - 1), but no less than the 4 rows.
+    assert rate_by_rows([5, 5, 0, 0], [5] * 4).low == pytest.approx(wilson(0.5, 4)[0])
     # All alike: no more than 10 labels and no less than 2 rows.
     assert rate_by_rows([4, 4], [5, 5]).low == pytest.approx(wilson(0.8, 10)[0])
     assert rate_by_rows([5, 5], [5, 5]).low == pytest.approx(wilson(1, 2)[0])

@@ -199,6 +199,11 @@ def test_names_of_two_classes_go_by_index_only_where_all_else_is_in_place() -> N
             match_labels(model, wanted)
 
 
+def test_a_place_alone_is_no_reason_to_match() -> None:
+    with pytest.raises(EvaluationError, match="do not match"):
+        match_labels(["crane", "crane"], ["crane", "zebra"])
+
+
 def test_the_classes_of_imagenet_as_timm_has_them_meet_those_of_the_hub() -> None:
     from timm.data import ImageNetInfo
 
