@@ -1,0 +1,191 @@
+"""Cross-model difficulty: are the rows that a filter keeps hard for models that it never saw?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evaluation.classifiers.label_order import find_label_order
+from evaluation.classifiers.matching import Ints, Rows, match_keys, match_pairs
+from evaluation.classifiers.metrics import Difference, Rate, difference, rate
+from evaluation.classifiers.prediction_files import PredictionFile
+from evaluation.errors import EvaluationError
+
+_MOST_GOLD_DIFFERS = 0.05  # corrected labels are fewer; another split or label order differs in a third and more
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """How another model does on the rows of a filtered set.
+
+    Attributes
+    ----------
+    file : str
+        Of the predictions.
+    matched_by : str
+        What named the rows: ``source_index``, ``pair id``, ``text``, ``index`` or ``order``.
+    in_file, rows, matched : int
+        Predictions in the file, rows of the split, and rows that got a prediction.
+    unused : int
+        Predictions for no row of the split.
+    gold_differs : int or None
+        Matched rows where the file has another gold label; the dataset's counts. None if the file has none.
+    full, kept, removed : Rate
+        Accuracy on matched rows: all, the kept, the removed.
+    drop : Difference
+        Accuracy on removed less that on kept rows; above 0 where what the filter keeps is harder for this model too.
+    label_order : str or None
+        A notice where the labels of the file seem to be in another order.
+    """
+
+    file: str
+    matched_by: str
+    in_file: int
+    rows: int
+    matched: int
+    unused: int
+    gold_differs: int | None
+    full: Rate
+    kept: Rate
+    removed: Rate
+    drop: Difference
+    label_order: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        return asdict(self)
+
+
+def cross_model_difficulty(file: PredictionFile, rows: Rows, *, kept: ArrayLike, removed: ArrayLike) -> Difficulty:
+    """Score another model's predictions on what a filter kept and what it removed.
+
+    Parameters
+    ----------
+    file : PredictionFile
+    rows : Rows
+        All labelled rows of the split, the warm-up's too: predictions that are in row order are counted off on them.
+    kept, removed : bool array, shape (rows,)
+
+    Raises
+    ------
+    EvaluationError
+        If no row is found in the file, or none of the kept, or of the removed; if gold labels differ in more than 5 %
+        of the rows, which is the mark of another split or label order.
+    """
+    places, how = locate(file, rows)
+    found = places >= 0
+    wanted = rows.labels[found]
+    differs = _gold_differs(file, places[found], wanted)
+    predicted = file.predicted[places[found]]
+    hits = predicted == wanted
+    order = find_label_order(wanted, predicted, rows.names)
+    rates = {
+        name: rate(hits[np.asarray(mask, dtype=bool)[found]], what=f"{name} in {file.name}")
+        for name, mask in (("kept", kept), ("removed", removed))
+    }
+    return Difficulty(
+        file=file.name,
+        matched_by=how,
+        in_file=len(file),
+        rows=len(rows),
+        matched=int(found.sum()),
+        unused=len(file) - len(np.unique(places[found])),
+        gold_differs=differs,
+        full=rate(hits),
+        **rates,
+        drop=difference(rates["removed"], rates["kept"]),
+        label_order=None if order is None else order.text,
+    )
+
+
+def _gold_differs(file: PredictionFile, places: Ints, labels: Ints) -> int | None:
+    counts = []
+    for gold in file.gold:
+        known = gold[places] >= 0
+        if known.any():
+            counts.append((int((gold[places] != labels)[known].sum()), int(known.sum())))
+    if not counts:
+        return None
+    differs, known_rows = min(counts)
+    if differs > _MOST_GOLD_DIFFERS * known_rows:
+        raise EvaluationError(
+            f"{file.name} has other gold labels than the dataset in {differs:,} of {known_rows:,} rows: it is of "
+            "another split, or numbers its labels in another order, which --label-map can say"
+        )
+    return differs
+
+
+def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
+    """Find the prediction of each row.
+
+    The surest name that both sides have is taken: ``source_index``, the authors' pair id, the exact texts, an index, or
+    at last the order of the file. An index or an order counts either all rows of the source's split or only its
+    labelled ones; the number of predictions tells which.
+
+    Returns
+    -------
+    places : int64 array, shape (rows,)
+        Index into the file, -1 for a row without prediction.
+    how : str
+        What named the rows.
+
+    Raises
+    ------
+    EvaluationError
+        If nothing that the file has finds any row.
+    """
+    tried = []
+    for how, places in _ways(file, rows):
+        if (places >= 0).any():
+            return places, how
+        tried.append(how)
+    if tried:
+        raise EvaluationError(
+            f"none of the {len(rows):,} rows is in {file.name}, sought by {' and '.join(tried)}: is it of another "
+            "split?"
+        )
+    if (file.pair_ids, file.pairs, file.indexes) != (None,) * 3:
+        raise EvaluationError(f"{file.name} names rows by ids or texts that this dataset lacks: add source_index")
+    lengths = " or ".join(f"{length:,}" for length in _lengths(rows))
+    raise EvaluationError(
+        f"{file.name} names no rows and has {len(file):,} predictions, where the split has {lengths} rows: "
+        "add source_index, pairID or both texts"
+    )
+
+
+def _ways(file: PredictionFile, rows: Rows) -> Iterator[tuple[str, Ints]]:
+    numbers = [int(number) for number in rows.source_index]
+    if file.source_index is not None:
+        yield "source_index", match_keys(numbers, file.source_index, what=f"{file.name}: source_index")
+    if rows.pair_ids is not None:
+        for ids in (file.pair_ids, file.indexes):
+            if ids is not None:
+                yield "pair id", match_keys(rows.pair_ids, ids, what=f"{file.name}: pair id")
+    if file.pairs is not None and rows.pairs is not None:
+        yield "text", match_pairs(rows.pairs, file.pairs)
+    if file.indexes is not None and all(index.isdecimal() for index in file.indexes):
+        indexes = [int(index) for index in file.indexes]
+        counted = [int(place) for place in _places(rows, len(file))]
+        yield "index", match_keys(counted, indexes, what=f"{file.name}: index")
+    nameless = (file.source_index, file.pair_ids, file.pairs, file.indexes) == (None,) * 4
+    if nameless and len(file) in _lengths(rows):
+        yield "order", _places(rows, len(file))
+
+
+def _lengths(rows: Rows) -> list[int]:
+    """Numbers of predictions that a file in row order may have."""
+    whole = int(rows.source_index.max()) + 1 if rows.source_rows is None else rows.source_rows
+    return sorted({len(rows), whole})
+
+
+def _places(rows: Rows, predictions: int) -> Ints:
+    """Place of each row, among the labelled rows where there are as many predictions, else in the source's split."""
+    if predictions != len(rows):
+        return rows.source_index
+    places = np.empty(len(rows), dtype=np.int64)
+    places[np.argsort(rows.source_index, kind="stable")] = np.arange(len(rows))
+    return places
