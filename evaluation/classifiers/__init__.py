@@ -1,0 +1,1 @@
+"""Scores of classifiers: on filtered sets, out of distribution, beside humans and other models."""
