@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from builders.tables import from_table, to_table
 SETS_DIR = Path(__file__).parent / "sets"
 CHOSEN_HERE = "chosen here"
 _OVERRIDDEN = "command line"
+# What goes with the value that it was chosen for: the key of that one, and how theirs begin.
+_TIED = {"encoder.kind": "encoder.", "encoder.model": "encoder.revision", "source.id": "source.revision"}
+_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 Settings = TransformerSettings | EsimSettings | ImageSettings
 ENCODERS: dict[str, type[Settings]] = {
@@ -117,7 +121,8 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
     name : str
         One of `list_specs`, also with the folder's ``-aflite``, or a path that ends in ``.toml``.
     overrides : sequence of str
-        ``KEY=VALUE`` with a dotted key, and the value as in TOML; a text needs no quotes.
+        ``KEY=VALUE`` with a dotted key, and the value as in TOML; a text needs no quotes. Another ``encoder.kind``
+        starts from that kind's defaults, another ``encoder.model`` or ``source.id`` without a revision.
 
     Raises
     ------
@@ -133,14 +138,18 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BuildError(f"{path.name} is not valid TOML: {error}") from error
-    table["values_from"] = {**table.get("values_from", {})} | {
-        _override(table, text): _OVERRIDDEN for text in overrides
-    }
+    for override in sorted(overrides, key=_turn):
+        _override(table, override)
     return _spec(table, path.name)
 
 
-def _override(table: dict[str, Any], override: str) -> str:
-    """Set one value, and give its key."""
+def _turn(override: str) -> int:
+    key, tying = override.partition("=")[0], list(_TIED)
+    return tying.index(key) if key in tying else len(tying)
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    """Set one value, and say that it is from the command line."""
     key, equals, text = override.partition("=")
     *parents, last = key.split(".")
     if not equals or not all([*parents, last]):
@@ -151,22 +160,46 @@ def _override(table: dict[str, Any], override: str) -> str:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    sources = _inner(table, "values_from", override)
     for parent in parents:
-        table = table.setdefault(parent, {})
-        if not isinstance(table, dict):
-            raise BuildError(f"--set {override}: {parent} is a value, not a table")
+        table = _inner(table, parent, override)
+    if key in _TIED and value != table.get(last):
+        for named, begin in ((table, _TIED[key].partition(".")[2]), (sources, _TIED[key])):
+            for tied in [tied for tied in named if tied.startswith(begin)]:
+                del named[tied]
+    sources[key] = _OVERRIDDEN
     table[last] = value
-    return key
+
+
+def _inner(table: dict[str, Any], key: str, override: str) -> dict[str, Any]:
+    inner = table.setdefault(key, {})
+    if not isinstance(inner, dict):
+        raise BuildError(f"--set {override}: {key} is a value, not a table")
+    return inner
 
 
 def _spec(table: dict[str, Any], where: str) -> SetSpec:
-    encoder = dict(table.pop("encoder", {}))
+    encoder = table.pop("encoder", {})
+    if not isinstance(encoder, Mapping):
+        raise BuildError(f"{where}: encoder: must be a table, not {encoder!r}")
+    encoder = dict(encoder)
     kind = encoder.pop("kind", None)
-    if kind not in ENCODERS:
+    if "encoder_kind" in table:
+        raise BuildError(f"{where}: unknown key 'encoder_kind'; did you mean 'encoder.kind'?")
+    if not isinstance(kind, str) or kind not in ENCODERS:
         raise BuildError(f"{where}: encoder.kind must be one of {', '.join(ENCODERS)}, not {kind!r}")
     settings = from_table(ENCODERS[kind], encoder, f"{where}: encoder")
     spec = from_table(SetSpec, table | {"encoder_kind": kind, "encoder": settings}, where)
     check_version(spec.version)
+    if not _NAME.fullmatch(spec.name):
+        raise BuildError(f"{where}: name must be letters, digits, '.', '_' or '-', not {spec.name!r}")
+    if not 0 <= spec.seed < 2**32:
+        raise BuildError(f"{where}: seed must be from 0 to 2**32 - 1, not {spec.seed}")
+    if not spec.source.filtered or len(set(spec.source.filtered)) != len(spec.source.filtered):
+        raise BuildError(
+            f"{where}: source.filtered must be one split or more, each once, not"
+            f" {', '.join(spec.source.filtered) or 'none'}"
+        )
     if spec.modality not in ("text", "image"):
         raise BuildError(f"{where}: modality must be text or image, not {spec.modality!r}")
     if (kind == "timm") != (spec.modality == "image"):

@@ -23,7 +23,7 @@ def from_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:
         A dataclass whose fields are str, int, float, bool, tuples of str, mappings of str, tables of the same
         making, or one of these or None.
     table : mapping
-        As ``tomllib`` reads it.
+        As ``tomllib`` reads it; where None may stand, an empty text means it.
     where : str
         What messages call the table: ``snli.toml`` or ``snli.toml: filter``.
 
@@ -67,6 +67,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(value):  # made already; TOML has none
         return value
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        if value == "":  # TOML has no null
+            return None
         hint = next(arm for arm in typing.get_args(hint) if arm is not type(None))
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return from_table(typing.cast(type[Any], hint), value, where)

@@ -111,7 +111,7 @@ def build_aflite(
     if not warmup:
         changed.append("share=0.0")
     if filter_splits:
-        changed.append(f"source.filtered={json.dumps(filter_splits.split(','))}")
+        changed.append(f"source.filtered={json.dumps([split.strip() for split in filter_splits.split(',')])}")
     built = build_aflite(
         load_spec(name, changed),
         out,

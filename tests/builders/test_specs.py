@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from builders.errors import BuildError
+from builders.features.esim import EsimSettings
+from builders.features.transformer import TransformerSettings
 from builders.specs import SETS_DIR, list_specs, load_spec
 from builders.tables import to_table
 
@@ -58,13 +59,32 @@ def test_scaled_values_are_not_said_to_be_the_papers(name: str) -> None:
 def test_any_value_can_be_set_and_is_then_said_to_be() -> None:
     spec = load_spec("snli", ["filter.n=182000", "encoder.model=org/other", "source.filtered=['train']", "share=0.05"])
     assert spec.filter.n == 182_000
-    assert spec.encoder == dataclasses.replace(load_spec("snli").encoder, model="org/other")
+    assert spec.encoder == TransformerSettings(model="org/other")
     assert spec.source.filtered == ("train",)
     places = {key: place for key, _, place in spec.values()}
     for key in ("filter.n", "encoder.model", "source.filtered", "share"):
         assert places[key] == "command line"
     assert places["filter.m"] == "Le Bras et al. 2020, SNLI"
     assert places["filter.c"] == "chosen here"
+
+
+def test_another_kind_of_encoder_starts_from_its_own_defaults() -> None:
+    spec = load_spec("snli", ["encoder.vectors=glove.txt", "encoder.kind=esim"])
+    assert spec.encoder == EsimSettings(vectors="glove.txt")
+    places = {key: place for key, _, place in spec.values()}
+    assert places["encoder.vectors"] == places["encoder.kind"] == "command line"
+    assert places["encoder.epochs"] == "chosen here"
+    assert load_spec("snli", ["encoder.kind=transformer"]).encoder == load_spec("snli").encoder
+
+
+def test_a_revision_goes_with_what_it_is_of() -> None:
+    assert load_spec("snli", ["encoder.model=org/other"]).encoder == TransformerSettings(model="org/other")
+    revised = load_spec("snli", ["encoder.revision=v2", "encoder.model=org/other"])
+    assert revised.encoder == TransformerSettings(model="org/other", revision="v2")
+    same = load_spec("snli", ["encoder.model=FacebookAI/roberta-large"])
+    assert same.encoder == load_spec("snli").encoder
+    assert load_spec("snli", ["source.id=org/other"]).source.revision is None
+    assert load_spec("snli", ["encoder.revision="]).encoder == TransformerSettings()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +94,15 @@ def test_any_value_can_be_set_and_is_then_said_to_be() -> None:
         ("filter.sigma=1", "unknown key 'sigma'"),
         ("filter.n=many", r"filter\.n: must be a whole number, not 'many'"),
         ("encoder.kind=bert", "encoder.kind must be one of transformer, esim, timm, not 'bert'"),
-        ("encoder.kind=timm", "unknown key 'learning_rat|unknown key 'epsilon'"),
+        ("encoder.kind=timm", "encoder.kind = 'timm' is not for modality 'text'"),
+        ("encoder.kind=[1]", r"encoder.kind must be one of transformer, esim, timm, not \[1\]"),
+        ("encoder=esim", "encoder: must be a table, not 'esim'"),
+        ("encoder_kind=esim", "unknown key 'encoder_kind'; did you mean 'encoder.kind'"),
+        ("seed=-1", r"seed must be from 0 to 2\*\*32 - 1, not -1"),
+        ("seed=4294967296", r"seed must be from 0 to 2\*\*32 - 1, not 4294967296"),
+        ("name=../snli", r"name must be letters, .*, not '\.\./snli'"),
+        ("source.filtered=[]", "filtered must be one split or more, each once, not none"),
+        ("source.filtered=['train', 'train']", "filtered must be .* not train, train"),
         ("share=1.0", "share must be at least 0 and below 1, not 1.0"),
         ("title.a=1", "title is a value, not a table"),
         ("values_from.share=me", "cannot be set"),

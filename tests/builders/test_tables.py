@@ -36,6 +36,8 @@ def test_a_fitting_table_becomes_the_dataclass_and_back() -> None:
     assert made == Outer("a", 3, Inner(1.0, ("x", "y")), columns={"p": "q"})
     assert isinstance(made.inner.rate, float)
     assert to_table(made) == FITTING | {"on": False}
+    assert from_table(Outer, FITTING | {"note": ""}, "f.toml").note is None
+    assert from_table(Outer, FITTING | {"title": ""}, "f.toml").title == ""
 
 
 @pytest.mark.parametrize(
