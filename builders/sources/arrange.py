@@ -56,7 +56,9 @@ def arrange(raw: RawSource, spec: SourceSpec, work: Path) -> SourceRows:
         splits[split] = _finish(rows, inputs, label, codes, names, work, key)
     if not splits:
         raise BuildError(f"no row of the source has a label in column {label!r}")
-    return SourceRows(splits=splits, unlabelled=unlabelled, revision=raw.revision, origin=raw.origin)
+    read = [*inputs.values(), label]
+    others = "" if read == [*spec.inputs.values(), spec.label] else f", columns {', '.join(read)}"
+    return SourceRows(splits=splits, unlabelled=unlabelled, revision=raw.revision, origin=f"{raw.origin}{others}")
 
 
 def check_filtered(splits: Collection[str], spec: SourceSpec) -> None:
@@ -81,10 +83,14 @@ def _check_splits(raw: RawSource, spec: SourceSpec) -> None:
 
 
 def _choose_columns(columns: Collection[str], spec: SourceSpec) -> tuple[dict[str, str], str]:
-    """Columns of the inputs and of the label: by the spec, else as the built set has them, else by a known layout."""
+    """Columns of the inputs and of the label: by the spec, and where none of its inputs is there, by what is known.
+
+    Known are the names that the built set has, and those of sets as they are distributed.
+    """
     own = (dict(spec.inputs), spec.label)
     known = [layout for layout in _LAYOUTS if set(layout[0]) == set(spec.inputs)]
-    for inputs, label in (own, ({name: name for name in spec.inputs}, LABEL), *known):
+    others = [] if set(spec.inputs.values()) & set(columns) else [({name: name for name in spec.inputs}, LABEL), *known]
+    for inputs, label in (own, *others):
         if {*inputs.values(), label} <= set(columns):
             return {name: inputs[name] for name in spec.inputs}, label
     missing = [column for column in (*spec.inputs.values(), spec.label) if column not in columns]

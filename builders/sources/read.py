@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from builders.errors import BuildError
@@ -14,7 +15,7 @@ from builders.sources.places import IMAGES, SHARDS, TABLES, visible_files
 from builders.sources.raw import RawSource
 from builders.sources.rows import SourceRows
 from builders.sources.shards import read_shards
-from builders.sources.spec import IMAGE, SourceSpec
+from builders.sources.spec import IMAGE, LABEL, SourceSpec
 from builders.sources.tables import read_tables
 
 _SUFFIXES = {"webdataset": SHARDS, "images": IMAGES, "files": TABLES}
@@ -48,11 +49,12 @@ def read_source(spec: SourceSpec, *, work: Path, path: Path | None = None) -> So
     elif path is None and spec.kind in ("planted", "digits"):
         raw = read_generated(spec, work)
     else:
-        raw = _read_local(spec, work, path)
+        raw, spec = _read_local(spec, work, path)
     return arrange(raw, spec, work)
 
 
-def _read_local(spec: SourceSpec, work: Path, path: Path | None) -> RawSource:
+def _read_local(spec: SourceSpec, work: Path, path: Path | None) -> tuple[RawSource, SourceSpec]:
+    """Rows, and the spec with the columns that they have: files of images come without names for theirs."""
     kinds = _SUFFIXES
     if path is None:
         if not spec.id:
@@ -62,11 +64,12 @@ def _read_local(spec: SourceSpec, work: Path, path: Path | None) -> RawSource:
         raise BuildError(f"the source {path} does not exist: give the path of local data with --source")
     match _kind_of(path, spec, kinds):
         case "webdataset":
-            return read_shards(path, work, image=spec.inputs[IMAGE], label=spec.label)
+            raw = read_shards(path, work, image=spec.inputs[IMAGE], label=spec.label)
         case "images":
-            return read_images(path, work)
+            raw = read_images(path, work)
         case _:
-            return read_tables(path, work, labels=(spec.label, *LABEL_COLUMNS))
+            return read_tables(path, work, labels=(spec.label, *LABEL_COLUMNS)), spec
+    return raw, replace(spec, inputs={IMAGE: IMAGE}, label=LABEL)
 
 
 def _kind_of(path: Path, spec: SourceSpec, kinds: Mapping[str, tuple[str, ...]]) -> str:

@@ -25,7 +25,7 @@ class SourceRows:
     revision : str
         Commit sha on the Hub, or ``sha256:`` and a hash of what was read.
     origin : str
-        Where the rows came from, in a line.
+        Where the rows came from, in a line, with the columns where they are not those of the spec.
     """
 
     splits: Mapping[str, Dataset]

@@ -80,6 +80,7 @@ def test_the_layouts_in_which_sets_are_distributed(tmp_path: Path) -> None:
         *("annotator_labels", "captionID", "pairID", "sentence1_parse"),
     ]
     assert (train[0]["premise"], train[0]["label"], found.unlabelled) == ("Two dogs run.", 1, {"train": 1})
+    assert found.origin == "local files: snli_1.0_train.jsonl, columns sentence1, sentence2, gold_label"
 
     (tmp_path / "mnli").mkdir()
     for name in ("dev_matched", "dev_mismatched"):
@@ -125,13 +126,14 @@ def test_columns_may_swap_names(tmp_path: Path) -> None:
     [
         ({"text": "a", "label": 0}, {}, ("no column 'premise' and no column 'hypothesis'", "text, label")),
         ({"premise": "a", "hypothesis": "b"}, {}, ("no column 'label'", "premise, hypothesis")),
-        (ROW, {"label": "gold"}, ()),
+        (ROW, {"label": "gold"}, ("no column 'gold'", "premise, hypothesis, label")),
+        (ROW, {"inputs": {"premise": "prem", "hypothesis": "hypothesis"}}, ("no column 'prem'",)),
         ({**ROW, "source_index": 1}, {}, ("'source_index'", "rename")),
         ({**ROW, "predictability": 1}, {}, ("'predictability'",)),
         ({**ROW, "times_scored": 1}, {}, ("'times_scored'",)),
         ({**ROW, "removed_in_phase": 1}, {}, ("'removed_in_phase'",)),
         ({**ROW, "in_random_subset": 1}, {}, ("'in_random_subset'",)),
-        ({**SNLI, "premise": "x"}, {}, ("'premise' besides 'sentence1'",)),
+        ({**SNLI, "premise": "x"}, {}, ("no column 'hypothesis'", "sentence1")),
         ({**SNLI, "label": 1}, {}, ("'label' besides 'gold_label'",)),
         ({**ROW, "premise": 5}, {}, ("'premise'", "holds int64", "must be text")),
         ({**ROW, "premise": None}, {}, ("'premise'", "null in row 0")),
@@ -141,11 +143,7 @@ def test_columns_may_swap_names(tmp_path: Path) -> None:
 def test_columns_that_do_not_fit_are_refused(
     tmp_path: Path, row: dict[str, Any], fields: dict[str, Any], parts: tuple[str, ...]
 ) -> None:
-    path = lines(tmp_path / "train.jsonl", row)
-    if parts:
-        refused(nli(**fields), path, *parts)
-    else:  # the set's own names are taken where the spec's are not there
-        assert len(read_source(nli(**fields), work=tmp_path / "w", path=path).splits["train"]) == 1
+    refused(nli(**fields), lines(tmp_path / "train.jsonl", row), *parts)
 
 
 def test_a_missing_text_matters_only_where_there_is_a_label(tmp_path: Path) -> None:

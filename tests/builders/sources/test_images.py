@@ -36,7 +36,7 @@ def test_one_folder_of_classes_is_training_data(tmp_path: Path) -> None:
         ["ant", "zebra"],
         [0, 0, 1],
     )
-    named = read_source(pictures(names=("zebra", "ant")), work=tmp_path / "w", path=root)
+    named = read_source(pictures(names=("zebra", "ant"), label="fine"), work=tmp_path / "w", path=root)
     assert named.splits["train"]["label"][:] == [1, 1, 0]
     refused(pictures(names=("zebra", "bee")), root, "'ant'", "row 0", "train")
 
