@@ -124,7 +124,13 @@ def dataset_info(
     }
 
 
-_DTYPES = {"double": "float64", "float": "float32", "halffloat": "float16"}
+_DTYPES = {
+    "double": "float64",
+    "float": "float32",
+    "halffloat": "float16",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+}
 
 
 def _feature(field: pa.Field, feature: Any = None) -> dict[str, Any]:

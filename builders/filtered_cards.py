@@ -32,7 +32,8 @@ _COLUMNS = """\
 right, in the phase that removed the row, or in the last one; higher is easier; null where it was never scored |
 | `times_scored` | how many classifiers that were |
 | `removed_in_phase` | phase that removed the row, from 0; null when kept |
-| `in_random_subset` | whether the row is in the random baseline: in each split as many scored rows as are kept |"""
+| `in_random_subset` | whether the row is in the random baseline: in each split as many scored rows as are kept, and \
+all rows of a split that is not filtered |"""
 
 _REASONS = {
     "reached_n": "n rows were left",
@@ -71,14 +72,15 @@ def filtered_card(facts: Mapping[str, Any], findings: Findings) -> str:
     sections = [
         f"# {facts['title']}",
         f"{facts['description']} The filter is AFLite ([Le Bras et al., 2020]"
-        "(https://proceedings.mlr.press/v119/bras20a.html)). **No row is lost**: those that were removed, and those"
-        " that trained the encoder, are configs of their own, and every scored row has its predictability.",
+        "(https://proceedings.mlr.press/v119/bras20a.html)). **No row is lost**: those that were removed"
+        f"{', and those that trained the encoder,' if facts['encoder']['trained'] else ''} are in configs of their own,"
+        " and every scored row has its predictability.",
         _intended_use(facts),
         f"## Sizes\n\n{_sizes(facts)}",
         f"## Use\n\n{_use(facts)}",
         f"## Columns\n\nThe source's own, and:\n\n{_COLUMNS}",
         f"## What the filter did\n\n{_phases(findings)}",
-        *_comparison(findings),
+        *_comparison(facts, findings),
         f"## Label shares\n\n{_labels(facts)}",
         *_breakdown(facts, findings),
         f"## Examples\n\n{_examples(facts, findings)}",
@@ -100,10 +102,12 @@ def _share(value: float | None) -> str:
 
 def _intended_use(facts: Mapping[str, Any]) -> str:
     kind = facts["encoder"]["kind"]
-    model = facts["encoder"].get("model")
-    by = {"no encoder": "the features that were given"}.get(kind, f"`{model}`" if model else f"the {kind} encoder")
+    model = next((value for key, value, _ in facts["spec"] if key == "encoder.model"), None)
+    by = f"`{model}`" if model else f"the {kind} encoder"
+    if kind == "no encoder":
+        by = "the encoder of the features that were given"
     limits = [
-        f"Adversarial to {by}: rows were chosen because linear classifiers on its features fail on them, so a model"
+        f"Adversarial to {by}: rows were chosen because simple classifiers on its features fail on them, so a model"
         " of that kind is at a disadvantage here, and models should not be ranked by this set alone (Phang et al.,"
         " 2021, *Adversarially Constructed Evaluation Sets Are More Challenging, but May Not Be Fair*).",
         "A score depends on the encoder, its warm-up sample and the seed; it is no property of the row alone.",
@@ -113,7 +117,7 @@ def _intended_use(facts: Mapping[str, Any]) -> str:
     ]
     return (
         "## Intended use and limits\n\nFor comparing what models learn from, or do on, rows with fewer"
-        " regularities that give the label away. The filter lowers what linear classifiers can predict; it does not"
+        " regularities that give the label away. The filter lowers what simple classifiers can predict; it does not"
         " make a set free of bias.\n\n" + "\n".join(f"- {limit}" for limit in limits)
     )
 
@@ -123,12 +127,23 @@ def _sizes(facts: Mapping[str, Any]) -> str:
     counts: Mapping[str, Mapping[str, int]] = facts["counts"]
     rows = [[f"`{split}`", *(f"{of[key]:,}" for key in keys)] for split, of in counts.items()]
     rows.append(["all", *(f"{sum(of[key] for of in counts.values()):,}" for key in keys)])
-    return f"{_table(['split', *keys], rows)}\n\nsource = unlabelled + warmup + removed + filtered, in every line."
+    whole = [split for split in counts if split not in facts["inputs"]["source"]["filtered"]]
+    kept = ", ".join(f"`{split}`" for split in whole if counts[split]["filtered"])
+    return (
+        f"{_table(['split', *keys], rows)}\n\nsource = unlabelled + warmup + removed + filtered, in every line."
+        f"{f' Not filtered, but kept whole and without scores: {kept}.' if kept else ''}"
+    )
 
 
 def _use(facts: Mapping[str, Any]) -> str:
-    split = next(iter(facts["configs"]["filtered"]))
+    kept, removed = facts["configs"]["filtered"], facts["configs"].get("removed", {})
+    split = next((split for split in removed if split in kept), None)
     name, revision = f"ORG/{facts['name']}", f'revision="v{facts["version"]}"'
+    if split is None:
+        return (
+            "```python\nfrom datasets import load_dataset\n\n"
+            f'kept = load_dataset("{name}", split="{next(iter(kept))}", {revision})\n```'
+        )
     return (
         "```python\nfrom datasets import concatenate_datasets, load_dataset\n\n"
         f'kept = load_dataset("{name}", split="{split}", {revision})\n'
@@ -153,12 +168,12 @@ def _phases(findings: Findings) -> str:
         "![Rows left and their mean predictability, phase by phase](phases.png)\n\n"
         "![How many kept and removed rows have which predictability](scores.png)\n\n"
         f"It ended after {len(rows)} phases since {_REASONS[findings.stop_reason]}. Mean predictability is the"
-        " estimate of the representation bias: the accuracy of the linear classifiers on rows that they did not"
+        " estimate of the representation bias: the accuracy of the classifiers on rows that they did not"
         f" train on.\n\n{_table(['phase', 'rows', 'mean predictability', 'rows >= tau', 'removed'], rows)}"
     )
 
 
-def _comparison(findings: Findings) -> list[str]:
+def _comparison(facts: Mapping[str, Any], findings: Findings) -> list[str]:
     if not findings.subsets:
         return []
     trained = any("accuracy" in of for of in findings.subsets.values())
@@ -171,10 +186,11 @@ def _comparison(findings: Findings) -> list[str]:
         ]
         for name, of in findings.subsets.items()
     ]
-    head = ["rows", "number", "linear classifiers", *(["warm-up model"] if trained else [])]
+    head = ["rows", "number", "classifiers", *(["warm-up model"] if trained else [])]
     return [
-        "## How predictable the parts are\n\nAccuracy of logistic regressions on the features, trained and tested"
-        " within each part by itself on training parts of one size"
+        "## How predictable the parts are\n\nAccuracy of the filter's classifiers"
+        f" (`{facts['inputs']['filter']['model']}`) on the features, trained and tested within each part by itself on"
+        " training parts of one size"
         f"{', and of the warm-up model' if trained else ''}.\n\n{_table(head, rows)}"
     ]
 

@@ -60,7 +60,7 @@ def write_filtered(
     facts = {
         **facts,
         "counts": count(splits, outcomes, facts["source"]["unlabelled"]),
-        "labels": label_counts(splits, outcomes),
+        "labels": label_counts({name: splits[name] for name in facts["inputs"]["source"]["filtered"]}, outcomes),
         "filter": {
             "stop_reason": findings.stop_reason,
             "phases": list(findings.phases),
@@ -98,7 +98,7 @@ def count(
 
 
 def label_counts(splits: Mapping[str, Dataset], outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
-    """Count the labels among the rows of each config."""
+    """Count the labels among the rows of each config, over all of `splits`."""
     names = next(iter(splits.values())).features["label"].names
     totals = np.zeros((len(CONFIGS), len(names)), dtype=np.int64)
     for split, rows in splits.items():

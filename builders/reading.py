@@ -77,7 +77,7 @@ def filtered_text(built: Built) -> str:
         shown = [
             (name, f"{of['rows']:,}", _share(of["bias"]), _share(of.get("accuracy"))) for name, of in subsets.items()
         ]
-        head = ("accuracy on", "rows", "linear classifiers", "warm-up model")
+        head = ("accuracy on", "rows", "classifiers", "warm-up model")
         lines += [*aligned([head, *shown], right=(1, 2, 3)), ""]
     if facts["filter"]["breakdown"]:
         parts = [
