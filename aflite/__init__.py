@@ -5,7 +5,7 @@ labels (N) and says, for every row in input order, how predictable it is and whe
 """
 
 from aflite.checkpoint import CheckpointMismatchError
-from aflite.filter import filter_dataset
+from aflite.filter import check_parameters, filter_dataset
 from aflite.results import FilterResult, PhaseRecord, StopReason
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "FilterResult",
     "PhaseRecord",
     "StopReason",
+    "check_parameters",
     "filter_dataset",
 ]

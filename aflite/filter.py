@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from aflite import validation
@@ -170,6 +171,42 @@ def filter_dataset(
     if checkpoint is not None:
         store = Store(Path(checkpoint), run_config(removal, model, c, weight))
     return run(removal, store, on_phase)
+
+
+def check_parameters(
+    n_rows: int,
+    *,
+    n: int,
+    m: int,
+    t: int,
+    k: int,
+    tau: float,
+    seed: int,
+    model: Any = "logistic",
+    c: float = 1.0,
+    strategy: Strategy = "slicing",
+    partitions: Literal["auto", "blocked", "independent"] = "auto",
+    groups: ArrayLike | None = None,
+    stratify: bool = False,
+) -> None:
+    """Refuse what `filter_dataset` would refuse of its parameters, before there are features.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that the features will have; all other parameters are those of `filter_dataset`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A parameter is out of its range; the message names the number.
+    """
+    chosen = family(model, c=validation.number("c", c, above=0), class_weight=None)
+    nothing = Data(np.empty((n_rows, 0), np.float32), np.empty(0, np.int64), 0)
+    scorer = Scorer(nothing, chosen, m, t, seed, partitions, None, None, bool(stratify), 1, None, None, "cpu")
+    removal = _checked(n_rows, Removal(scorer, n, k, tau, strategy, 1.0, False, None))
+    _check_choices(model, removal, groups is not None)
+    validation.groups(groups, n_rows, removal.scorer.t)
 
 
 def _checked(n_rows: int, removal: Removal) -> Removal:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from builders.errors import BuildError
@@ -20,7 +22,7 @@ from builders.features.transformer import TransformerRecipe, TransformerSettings
 from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
-from builders.folder import Built, check_version, is_current, sha256, verify_folder
+from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
 from builders.progress import counter
 from builders.sources import read_source
 from builders.sources.rows import SourceRows
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from aflite.results import FilterResult
 
 _SAMPLE = 0
+_MOST_VALUES = 100
 _LIBRARIES = {"transformer": "transformers", "esim": "torch", "timm": "timm"}
 
 
@@ -49,6 +52,13 @@ class Machine:
 
     device: str | None = None
     workers: int = 2
+
+    @property
+    def torch_device(self) -> str:
+        """The device that it comes down to."""
+        import torch
+
+        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def build_aflite(
@@ -93,8 +103,25 @@ def build_aflite(
     """
     spec = replace(spec, version=spec.version if version is None else version)
     check_version(spec.version)
-    machine = machine or Machine()
     space = Workspace(work or out / ".work" / spec.folder_name)
+    for path in (out / spec.folder_name, space.root / "lock"):
+        check_outside(path)
+    with space.held():
+        return _build(
+            spec, out, space, source=source, features=features, overwrite=overwrite, machine=machine or Machine()
+        )
+
+
+def _build(
+    spec: SetSpec,
+    out: Path,
+    space: Workspace,
+    *,
+    source: Path | None,
+    features: Path | None,
+    overwrite: bool,
+    machine: Machine,
+) -> Built:
     with space.timed("source"):
         rows = read_source(spec.source, work=space.root / "source", path=source)
     recipe = None if features else make_recipe(spec, rows, machine)
@@ -104,18 +131,20 @@ def build_aflite(
     facts = _facts(spec, rows, share, recipe, features, inputs)
     if not overwrite and is_current(target, facts):
         return Built(target, verify_folder(target), fresh=False)
+    check_target(target, overwrite=overwrite)
     _check_columns(spec, rows)
     pool = _pool(spec, rows, share)
+    parameters = _parameters(spec, pool)
     stored = _features(space, rows, pool, recipe, inputs, features)
     with space.timed("filter"):
-        result = _filter(space, spec, pool, stored, inputs, machine)
+        result = _filter(space, parameters, pool, stored, inputs, machine)
     outcome = _outcome(spec, pool, result)
     columns = list(spec.source.inputs)
     with space.timed("report"):
         findings = Findings(
             phases=tuple(asdict(record) for record in result.history),
             stop_reason=str(result.stop_reason),
-            subsets=compare_subsets(spec.filter, spec.seed, pool, outcome, stored),
+            subsets=compare_subsets(spec.filter, spec.seed, pool, outcome, stored, device=machine.torch_device),
             breakdown=count_by(pool.rows, outcome, spec.breakdown),
             most=pick(pool.rows, outcome, columns, spec.seed, hardest=False),
             least=pick(pool.rows, outcome, columns, spec.seed, hardest=True),
@@ -162,11 +191,23 @@ def _facts(
 
 def _check_columns(spec: SetSpec, rows: SourceRows) -> None:
     """Before hours go into features that the filter or the card then has no use for."""
-    there = rows.splits[spec.source.filtered[0]].column_names
+    splits = [rows.splits[name] for name in spec.source.filtered]
+    there = splits[0].features.arrow_schema
     for name, column in (("filter.groups", spec.filter.groups), ("breakdown", spec.breakdown)):
-        if column and column not in there:
+        if not column:
+            continue
+        if column not in there.names:
             raise BuildError(
-                f"{name}: there is no column {column!r} (there are {', '.join(there)}); --set {name}= for none"
+                f"{name}: there is no column {column!r} (there are {', '.join(there.names)}); --set {name}= for none"
+            )
+        if pa.types.is_nested(kind := there.field(column).type):
+            raise BuildError(f"{name}: column {column!r} holds {kind}; name one that holds text or numbers")
+    if spec.breakdown:
+        values = len({value for split in splits for value in split.unique(spec.breakdown)})
+        if values > _MOST_VALUES:
+            raise BuildError(
+                f"breakdown: column {spec.breakdown!r} has {values:,} values, more than the {_MOST_VALUES} that a card"
+                " can count by; name another, or --set breakdown= for none"
             )
 
 
@@ -186,7 +227,8 @@ def _inputs(
     spec: SetSpec, rows: SourceRows, share: float, recipe: Recipe | None, features: Path | None
 ) -> dict[str, Any]:
     """Everything that decides rows and scores, as JSON values."""
-    read = {key: to_table(spec.source)[key] for key in ("inputs", "label", "names", "filtered")}
+    asked = to_table(spec.source)
+    read = {key: asked.get(key) for key in ("config", "inputs", "label", "names", "filtered")}
     library = _LIBRARIES[spec.encoder_kind]
     return {
         "source": {"revision": rows.revision, **read},
@@ -272,37 +314,48 @@ def _train(recipe: Recipe, pool: Pool, folder: Path, seed: int, space: Workspace
     done.touch()
 
 
+def _parameters(spec: SetSpec, pool: Pool) -> dict[str, Any]:
+    """Parameters of the filter, those that it would refuse refused."""
+    from aflite import check_parameters
+
+    named = to_table(spec.filter)
+    column = named.pop("groups", None)
+    parameters = {**named, "seed": spec.seed, "groups": _groups(pool, column) if column else None}
+    with _told():
+        check_parameters(pool.rest.size, **parameters)
+    return parameters
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn what the filter refuses into a `BuildError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise BuildError(f"filter: {error}; change a value with --set filter.NAME=VALUE") from error
+
+
 def _filter(
     space: Workspace,
-    spec: SetSpec,
+    parameters: Mapping[str, Any],
     pool: Pool,
     stored: StoredFeatures,
     inputs: Mapping[str, Any],
     machine: Machine,
 ) -> FilterResult:
-    import torch
-
     from aflite import filter_dataset
 
-    named = to_table(spec.filter)
-    column = named.pop("groups", None)
-    groups = _groups(pool, column) if column else None
-    checkpoint = space.place("filter", inputs).with_suffix(".npz")
-    rows = max(0, pool.rest.size - spec.filter.n)
-    try:
-        with counter(total=rows, label="filter: rows removed") as count:
-            return filter_dataset(
-                stored.features,
-                pool.labels[pool.rest],
-                **named,
-                groups=groups,
-                seed=spec.seed,
-                checkpoint=checkpoint,
-                device=machine.device or ("cuda" if torch.cuda.is_available() else "cpu"),
-                on_phase=lambda record: count(record.removed),
-            )
-    except ValueError as error:
-        raise BuildError(f"filter: {error}; change a value with --set filter.NAME=VALUE") from error
+    ran = {**inputs, "device": machine.torch_device, "version": metadata.version("probesieve")}
+    rows = max(0, pool.rest.size - parameters["n"])
+    with _told(), counter(total=rows, label="filter: rows removed") as count:
+        return filter_dataset(
+            stored.features,
+            pool.labels[pool.rest],
+            **parameters,
+            checkpoint=space.place("filter", ran).with_suffix(".npz"),
+            device=machine.torch_device,
+            on_phase=lambda record: count(record.removed),
+        )
 
 
 def _groups(pool: Pool, column: str) -> NDArray[np.int64]:

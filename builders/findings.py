@@ -79,7 +79,7 @@ class Findings:
         Why it ended.
     subsets : mapping of str to mapping
         For ``all`` scored rows, the ``random`` baseline, the ``kept`` and the ``removed``: ``rows``, ``bias``
-        (accuracy in [0, 1] that linear classifiers reach on the subset by itself, None where it is too small)
+        (accuracy in [0, 1] that the filter's classifiers reach on the subset by itself, None where it is too small)
         and ``accuracy`` of the warm-up model (absent without one). Empty when there are no features.
     breakdown : mapping of str to mapping
         By value of a column: how many rows were ``scored``, ``kept`` and ``removed``.
@@ -96,7 +96,7 @@ class Findings:
 
 
 def compare_subsets(
-    settings: FilterSettings, seed: int, pool: Pool, outcome: Outcome, stored: StoredFeatures
+    settings: FilterSettings, seed: int, pool: Pool, outcome: Outcome, stored: StoredFeatures, *, device: str
 ) -> dict[str, dict[str, Any]]:
     """Measure how predictable all, random, kept and removed rows are by themselves, with training parts of one size.
 
@@ -117,7 +117,8 @@ def compare_subsets(
         rows = np.flatnonzero(mask)
         rng = np.random.default_rng(np.random.SeedSequence((seed, _SUBSETS, number)))
         drawn = np.sort(rng.permutation(rows)[:_MOST_COMPARED])
-        found[name] = {"rows": rows.size, "bias": _bias(settings, seed, stored.features[drawn], labels[drawn], t)}
+        bias = _bias(settings, seed, stored.features[drawn], labels[drawn], t, device)
+        found[name] = {"rows": rows.size, "bias": bias}
         if stored.predictions is not None:
             right = stored.predictions[rows] == labels[rows]
             found[name]["accuracy"] = float(right.mean()) if rows.size else None
@@ -125,7 +126,7 @@ def compare_subsets(
 
 
 def _bias(
-    settings: FilterSettings, seed: int, features: NDArray[Any], labels: NDArray[np.int64], t: int
+    settings: FilterSettings, seed: int, features: NDArray[Any], labels: NDArray[np.int64], t: int, device: str
 ) -> float | None:
     from aflite import filter_dataset
 
@@ -142,6 +143,7 @@ def _bias(
         seed=seed,
         model=settings.model,
         c=settings.c,
+        device=device,
     )
     return result.history[0].bias
 

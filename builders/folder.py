@@ -62,7 +62,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     BuildError
         If `target` exists and `overwrite` is false, or if it exists and is not a dataset folder of ours.
     """
-    _check_target(target, overwrite=overwrite)
+    check_target(target, overwrite=overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
     partial.mkdir()
@@ -74,10 +74,16 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise
 
 
-def _check_target(target: Path, *, overwrite: bool) -> None:
-    around = next((parent for parent in target.absolute().parents if (parent / MANIFEST).is_file()), None)
+def check_outside(path: Path) -> None:
+    """Raise `BuildError` if `path` lies inside a finished dataset folder, which must stay as it is."""
+    around = next((parent for parent in path.absolute().parents if (parent / MANIFEST).is_file()), None)
     if around:
-        raise BuildError(f"{target} would lie inside the dataset folder {around}; choose another --out")
+        raise BuildError(f"{path} would lie inside the dataset folder {around}; choose another folder")
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Raise `BuildError` if `target` may not be written: it is there already, or lies in a dataset folder."""
+    check_outside(target)
     if target.is_symlink():
         raise BuildError(f"{target} is a symbolic link; remove it, or choose another --out")
     if target.exists() and not overwrite:
@@ -91,7 +97,7 @@ def _put(partial: Path, target: Path, *, overwrite: bool) -> None:
     if not target.exists():
         partial.rename(target)
         return
-    _check_target(target, overwrite=overwrite)
+    check_target(target, overwrite=overwrite)
     replaced = partial.with_name(f"{partial.name}-replaced")
     target.rename(replaced)
     try:

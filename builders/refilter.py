@@ -14,7 +14,7 @@ from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, Outcome, draw_baseline
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
-from builders.folder import Built, check_version, is_current, verify_folder
+from builders.folder import Built, check_target, check_version, is_current, verify_folder
 from builders.progress import without_bars_of_datasets
 from builders.workspace import Workspace
 
@@ -78,6 +78,7 @@ def refilter(
     known = {"name": manifest["name"], "version": version, "inputs": inputs}
     if not overwrite and is_current(target, known):
         return Built(target, verify_folder(target), fresh=False)
+    check_target(target, overwrite=overwrite)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".refilter-", dir=out) as cache:
         space = Workspace(Path(cache))
@@ -153,7 +154,7 @@ def _check(settings: Mapping[str, Any], n: int, tau: float) -> None:
                 f"{name} must be at least {settings[name]}, that of the stored run, not {value}: lower values need"
                 f" phases that never ran; build anew with --set filter.{name}={value}"
             )
-    if tau > 1:
+    if not tau <= 1:  # NaN is not
         raise BuildError(f"tau must be at most 1, not {tau}")
     if settings["strategy"] == "sampling":
         raise BuildError("a run with strategy 'sampling' drew its slices at random; they cannot be cut again")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import time
@@ -10,6 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from builders.errors import BuildError
+
+_TAKEN = {errno.EACCES, errno.EAGAIN}
 
 
 def digest(inputs: Mapping[str, Any]) -> str:
@@ -39,6 +45,26 @@ class Workspace:
         """Where a stage keeps what it makes of these inputs; its folder is there."""
         self.root.mkdir(parents=True, exist_ok=True)
         return self.root / f"{stage}-{digest(inputs)}"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the folder to one build at a time; the lock of a process goes when it is killed.
+
+        Raises
+        ------
+        BuildError
+            If another process builds there.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "lock").open("w") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in _TAKEN:  # else the file system has no locks
+                    raise BuildError(
+                        f"another build works in {self.root}: wait for it, or give this one another folder with --work"
+                    ) from None
+            yield
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -15,6 +15,7 @@ from builders.aflite import build_aflite
 from builders.errors import BuildError
 from builders.folder import Built, verify_folder
 from builders.specs import load_spec
+from builders.workspace import Workspace
 
 REPOSITORY = Path(__file__).parents[2]
 SMALL = [
@@ -143,6 +144,20 @@ def test_digits_from_end_to_end(tmp_path: Path) -> None:
     subsets = built.manifest["filter"]["subsets"]
     assert subsets["removed"]["accuracy"] > subsets["random"]["accuracy"] > subsets["kept"]["accuracy"]
     assert subsets["removed"]["bias"] > subsets["random"]["bias"] > subsets["kept"]["bias"]
+
+
+def test_two_builds_do_not_work_in_one_folder(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from builders.workspace import Workspace\n"
+    code += "with Workspace(Path(sys.argv[1])).held(): print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(tmp_path / "work")]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(BuildError, match="another build works in"):
+            build_aflite(load_spec("planted-nli", SMALL), tmp_path, work=tmp_path / "work")
+        other.kill()
+    with Workspace(tmp_path / "work").held():
+        pass
 
 
 def test_esim_without_a_warmup_is_refused(tmp_path: Path) -> None:

@@ -108,16 +108,28 @@ def test_rebuilt_rows_are_the_same_bytes(built: Built, tmp_path: Path) -> None:
     assert not build_again(again).fresh
 
 
-def build_again(done: Built, *overrides: str) -> Built:
+def build_again(done: Built, *overrides: str, out: Path | None = None) -> Built:
     root = done.folder.parents[1]
-    return build_aflite(spec_of(*overrides), root / "out", source=root / "source", features=root / "features.npy")
+    inputs = {"source": root / "source", "features": root / "features.npy"}
+    return build_aflite(spec_of(*overrides), out or root / "out", **inputs)
 
 
 def test_other_inputs_do_not_pass_for_the_same(built: Built) -> None:
     with pytest.raises(BuildError, match="exists already; pass --overwrite"):
         build_again(built, "seed=1")
     with pytest.raises(BuildError, match="exists already; pass --overwrite"):
-        build_again(built, "breakdown=pairID")
+        build_again(built, "breakdown=label")
+    with pytest.raises(BuildError, match="exists already; pass --overwrite"):
+        build_again(built, "source.config=other")
+
+
+def test_a_folder_in_the_way_is_told_before_the_work(built: Built) -> None:
+    work = built.folder.parents[1] / "out" / ".work"
+    before = sorted(work.rglob("*.npz"))
+    with pytest.raises(BuildError, match="exists already"):
+        build_again(built, "filter.tau=0.8")
+    assert before
+    assert sorted(work.rglob("*.npz")) == before
 
 
 def test_splits_that_are_not_filtered_are_kept_whole(tmp_path: Path) -> None:
@@ -138,6 +150,34 @@ def test_splits_that_are_not_filtered_are_kept_whole(tmp_path: Path) -> None:
     assert {row["predictability"] for row in rows} == {None}
     assert {row["times_scored"] for row in rows} == {0}
     assert all(row["in_random_subset"] for row in rows)
+    labels_of = done.manifest["labels"]
+    assert sum(labels_of["filtered"].values()) == counts["train"]["filtered"]
+    card = (done.folder / "README.md").read_text(encoding="utf-8")
+    assert "Not filtered, but kept whole and without scores: `validation`, `test`." in card
+
+
+def test_the_code_of_the_card_loads(built: Built, tmp_path: Path) -> None:
+    """Also where the first split of the kept rows has no removed ones, or nothing was removed."""
+    labels = write_source(tmp_path / "source")
+    size = SIZES["train"] - len(range(3, SIZES["train"], 20))
+    write_features(tmp_path / "features.npy", labels[size : size + 57])
+    options = {"source": tmp_path / "source", "features": tmp_path / "features.npy"}
+    overrides = ['source.filtered=["validation"]', "filter.n=20", "filter.t=10", "filter.k=5"]
+    later = build_aflite(spec_of(*overrides), tmp_path / "later", **options)
+    scored = build_aflite(spec_of(*overrides, "filter.k=0"), tmp_path / "scored", **options)
+    assert run_code_of_card(built) == {"kept", "removed", "scored", "baseline"}
+    assert run_code_of_card(later) == {"kept", "removed", "scored", "baseline"}
+    assert run_code_of_card(scored) == {"kept"}
+
+
+def run_code_of_card(done: Built) -> set[str]:
+    """Run it with the folder for the repository, and give the variables that it has made."""
+    card = (done.folder / "README.md").read_text(encoding="utf-8")
+    code = card.split("```python\n")[1].split("```")[0]
+    code = code.replace(f"ORG/{done.manifest['name']}", str(done.folder)).replace(', revision="v1.0.0"', "")
+    made: dict[str, object] = {}
+    exec(code, made)
+    return {name for name, value in made.items() if type(value).__name__ == "Dataset"}
 
 
 def test_features_of_unlabelled_rows_are_passed_over(built: Built, tmp_path: Path) -> None:
@@ -193,10 +233,13 @@ def test_baseline_has_the_size_of_the_kept_rows_and_no_warmup_rows() -> None:
         ("filter.model=tree", "filter: model must be one of"),
         ("filter.groups=genre", r"filter\.groups: there is no column 'genre' \(there are premise, "),
         ("breakdown=genre", r"breakdown: there is no column 'genre'"),
+        ("breakdown=pairID", r"breakdown: column 'pairID' has 380 values, more than the 100"),
+        ("breakdown=votes", r"breakdown: column 'votes' holds list<.*name one that holds text or numbers"),
+        ("filter.groups=votes", r"filter\.groups: column 'votes' holds list"),
         ('source.filtered=["dev"]', "'dev'"),
         ("version=v1", "MAJOR.MINOR.PATCH"),
     ],
 )
-def test_bad_values_are_named(built: Built, override: str, message: str) -> None:
+def test_bad_values_are_named(built: Built, tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(BuildError, match=message):
-        build_again(built, override)
+        build_again(built, override, out=tmp_path)
