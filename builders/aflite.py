@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.disk import told_when_full
 from builders.errors import BuildError
 from builders.features.encoder import Recipe
 from builders.features.esim import EsimRecipe, EsimSettings
@@ -106,7 +107,7 @@ def build_aflite(
     space = Workspace(work or out / ".work" / spec.folder_name)
     for path in (out / spec.folder_name, space.root / "lock"):
         check_outside(path)
-    with space.held():
+    with told_when_full(out), space.held():
         return _build(
             spec, out, space, source=source, features=features, overwrite=overwrite, machine=machine or Machine()
         )

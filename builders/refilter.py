@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from builders.disk import told_when_full
 from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, Outcome, draw_baseline
 from builders.filtered_folder import write_filtered
@@ -80,7 +81,7 @@ def refilter(
         return Built(target, verify_folder(target), fresh=False)
     check_target(target, overwrite=overwrite)
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".refilter-", dir=out) as cache:
+    with told_when_full(out), tempfile.TemporaryDirectory(prefix=".refilter-", dir=out) as cache:
         space = Workspace(Path(cache))
         with space.timed("source"):
             splits, outcomes = _read(folder, manifest, Path(cache))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from builders.disk import told_when_full
 from builders.errors import BuildError
 from builders.folder import sha256
 from builders.progress import progress
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from datasets import Dataset, Features
 
 _LAYOUT = 1  # of what `stored` keeps; raise it when a reader writes other rows for the same source
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True)
@@ -53,14 +51,12 @@ def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> P
         shutil.rmtree(left, ignore_errors=True)
     partial = work / f".{name}.partial-{secrets.token_hex(4)}"
     try:
-        partial.mkdir(parents=True)
-        write(partial)
-        partial.rename(folder)
-    except BaseException as error:
+        with told_when_full(work):
+            partial.mkdir(parents=True)
+            write(partial)
+            partial.rename(folder)
+    except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno in _FULL:
-            reason = os.strerror(error.errno)
-            raise BuildError(f"no room is left in {work} ({reason}); free some space and run the same again") from error
         raise
     return folder
 
