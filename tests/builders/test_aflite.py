@@ -146,6 +146,18 @@ def test_digits_from_end_to_end(tmp_path: Path) -> None:
     assert subsets["removed"]["bias"] > subsets["random"]["bias"] > subsets["kept"]["bias"]
 
 
+@pytest.mark.parametrize("override", ["filter.n=1200", "filter.t=400", "filter.tau=1.5", "filter.groups=nothing"])
+def test_what_the_filter_would_refuse_is_told_before_the_warmup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, override: str
+) -> None:
+    def trained(*args: object, **options: object) -> None:
+        raise AssertionError("the warm-up began")
+
+    monkeypatch.setattr("builders.aflite._train", trained)
+    with pytest.raises(BuildError, match="filter"):
+        build_aflite(load_spec("planted-nli", [*SMALL, override]), tmp_path)
+
+
 def test_two_builds_do_not_work_in_one_folder(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from builders.workspace import Workspace\n"
     code += "with Workspace(Path(sys.argv[1])).held(): print('held', flush=True); sys.stdin.read()"
@@ -161,7 +173,7 @@ def test_two_builds_do_not_work_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_esim_without_a_warmup_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="warm-up"):
+    with pytest.raises(BuildError, match="no ready-made weights"):
         build_aflite(load_spec("planted-nli", [*SMALL, "share=0.0"]), tmp_path)
 
 
