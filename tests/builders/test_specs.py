@@ -67,6 +67,14 @@ def test_any_value_can_be_set_and_is_then_said_to_be() -> None:
     assert places["filter.c"] == "chosen here"
 
 
+def test_a_revision_does_not_stay_with_another_model_or_source() -> None:
+    spec = load_spec("snli", ["encoder.model=org/other", "source.id=org/rows"])
+    assert "revision" not in to_table(spec.encoder)
+    assert spec.source.revision is None
+    both = load_spec("snli", ["encoder.revision=abc", "encoder.model=org/other"])
+    assert to_table(both.encoder)["revision"] == "abc"
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
