@@ -17,8 +17,7 @@ from aflite.solver import Newton, Solution, dot
 
 logger = logging.getLogger(__name__)
 
-# On small parts with 1,000 classes a tighter one would be slower than a loop over scikit-learn.
-TOLERANCE = 1e-3
+TOLERANCE = 2e-4
 _MAX_STEPS = 500
 _MEMORY = 8
 # Bound on a step's change of a row's logits, from its root mean square if one class of a row takes all of it.

@@ -58,7 +58,7 @@ def test_scaled_values_are_not_said_to_be_the_papers(name: str) -> None:
 def test_any_value_can_be_set_and_is_then_said_to_be() -> None:
     spec = load_spec("snli", ["filter.n=182000", "encoder.model=org/other", "source.filtered=['train']", "share=0.05"])
     assert spec.filter.n == 182_000
-    assert spec.encoder == dataclasses.replace(load_spec("snli").encoder, model="org/other")
+    assert spec.encoder == dataclasses.replace(load_spec("snli").encoder, model="org/other", revision=None)
     assert spec.source.filtered == ("train",)
     places = {key: place for key, _, place in spec.values()}
     for key in ("filter.n", "encoder.model", "source.filtered", "share"):
