@@ -21,8 +21,12 @@ from builders.tables import from_table, to_table
 SETS_DIR = Path(__file__).parent / "sets"
 CHOSEN_HERE = "chosen here"
 _OVERRIDDEN = "command line"
-# What goes with the value that it was chosen for: the key of that one, and how theirs begin.
-_TIED = {"encoder.kind": "encoder.", "encoder.model": "encoder.revision", "source.id": "source.revision"}
+# What was chosen for one value goes when that is another: its key, and how theirs begin.
+_TIED = {
+    "encoder.kind": ("encoder.",),
+    "encoder.model": ("encoder.revision", "encoder.weights"),
+    "source.id": ("source.revision", "source.config"),
+}
 _NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 Settings = TransformerSettings | EsimSettings | ImageSettings
@@ -164,9 +168,10 @@ def _override(table: dict[str, Any], override: str) -> None:
     for parent in parents:
         table = _inner(table, parent, override)
     if key in _TIED and value != table.get(last):
-        for named, begin in ((table, _TIED[key].partition(".")[2]), (sources, _TIED[key])):
-            for tied in [tied for tied in named if tied.startswith(begin)]:
-                del named[tied]
+        for tied in [tied for tied in table if f"{parents[0]}.{tied}".startswith(_TIED[key])]:
+            del table[tied]
+        for tied in [tied for tied in sources if tied.startswith(_TIED[key])]:
+            del sources[tied]
     sources[key] = _OVERRIDDEN
     table[last] = value
 

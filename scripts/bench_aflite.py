@@ -70,7 +70,7 @@ def whole_filter(folder: Path) -> None:
 def partitions() -> None:
     """Compare blocked parts with independent ones, each block size with a control of its own."""
     head("block rows", "mean difference", "standard error", "largest z", "expected", "variance ratio")
-    repeats = 60
+    repeats = 200
     for index, size in enumerate((5, 25, 60, 150)):
         found = studies.compare_partitions(
             benchmark.Case(3_000, 64, 3, 32, 300), repeats=repeats, block_size=size, first_seed=2 * repeats * index

@@ -84,6 +84,7 @@ def test_a_revision_goes_with_what_it_is_of() -> None:
     same = load_spec("snli", ["encoder.model=FacebookAI/roberta-large"])
     assert same.encoder == load_spec("snli").encoder
     assert load_spec("snli", ["source.id=org/other"]).source.revision is None
+    assert load_spec("qnli", ["source.id=org/other"]).source.config is None
     assert load_spec("snli", ["encoder.revision="]).encoder == TransformerSettings()
 
 
