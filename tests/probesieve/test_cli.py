@@ -55,7 +55,7 @@ BAD = [
     (("show", "snly"), "no set 'snly' (there are digits, imagenet, mnli, planted-nli, qnli, snli,"),
     (("build", "aflite", "snly"), "did you mean 'snli'?"),
     (("build", "aflite", "snli", "--set", "filter.sigma=1"), "snli.toml: filter: unknown key 'sigma'"),
-    (("build", "aflite", "snli", "--source", "nowhere"), "--source nowhere does not exist"),
+    (("build", "aflite", "snli", "--source", "nowhere"), "the source nowhere does not exist"),
     (("build", "aflite", "planted-nli", "--no-warmup"), "no ready-made weights"),
     (("build", "aflite", "digits", "--features", "nowhere.npy"), "nowhere.npy"),
     (("build", "aflite", "digits", "--filter-splits", "test"), "no split 'test'"),
@@ -111,7 +111,7 @@ def test_show_says_where_each_value_of_a_filtered_set_is_from() -> None:
 
 def test_a_filtered_set_is_built_and_cut_again_by_the_commands(tmp_path: Path) -> None:
     values = ["source.rows=900", "share=0.2", "encoder.dimension=16", "encoder.hidden=16", "encoder.epochs=1"]
-    values += ["filter.n=300", "filter.m=8", "filter.t=100", "filter.k=60"]
+    values += ["filter.n=300", "filter.m=8", "filter.t=100", "filter.k=60", "filter.tau=0.2"]
     sets = [part for value in values for part in ("--set", value)]
     script = (sys.executable, "scripts/build_aflite.py")
     built = call("planted-nli", *sets, "--out", tmp_path, command=script)
