@@ -149,7 +149,7 @@ class Logistic:
         curvature = heaviest * t
         if heaviest < _LEAST_C or max(1.0, curvature) * curvature * max(1.0, variance) > _LARGEST_SUM:
             raise ValueError(
-                f"c must fit the features in single precision: c = {self.c:g}, with class weights {heaviest:g}, is "
+                f"c must fit the features in single precision: {heaviest:g}, c times the largest class weight, is "
                 f"out of range for t = {t} rows with a standard deviation of {variance**0.5:.3g}; at least "
                 f"{_LEAST_C:g} is needed, and at most {_LARGEST_SUM**0.5 / (t * max(1.0, variance) ** 0.5):.2g}"
             )
