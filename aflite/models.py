@@ -145,7 +145,7 @@ class Logistic:
 
     def _check_range(self, variance: float, t: int) -> None:
         """Raise where sums over a part, or squares of them, leave the range of single precision."""
-        heaviest = self.c * (self.class_weight.max() if isinstance(self.class_weight, np.ndarray) else 1.0)
+        heaviest = self.c * (float(self.class_weight.max()) if isinstance(self.class_weight, np.ndarray) else 1.0)
         curvature = heaviest * t
         if heaviest < _LEAST_C or max(1.0, curvature) * curvature * max(1.0, variance) > _LARGEST_SUM:
             raise ValueError(

@@ -66,9 +66,7 @@ def test_errors_name_argument_and_number(planted, change, error, message):
 def test_c_that_single_precision_cannot_hold_is_refused(planted, change):
     """It gave scores without a meaning: infinite sums, or steps of no effect."""
     features, labels, _ = planted(noise=5)
-    with pytest.raises(
-        ValueError, match=r"c must fit the features .* t = 200 rows .* at least 1e-10 .* at most"
-    ):
+    with pytest.raises(ValueError, match=r"c must fit the features .* t = 200 rows .* at least 1e-10 .* at most"):
         aflite.filter_dataset(features, labels, **SMALL, **change)
 
 
@@ -78,9 +76,10 @@ def test_errors_of_the_arrays(planted):
     broken[[5, 9], 2] = [np.nan, np.inf]
     with pytest.raises(ValueError, match=r"2 of 1200 rows hold NaN or infinite .*, the first is row 5"):
         aflite.filter_dataset(broken, labels, **SMALL)
+    wide = features.astype(float)
     for huge in (2e10, 1e300):
         with pytest.raises(ValueError, match=r"at most 1e\+10 in size: 1 of 1200 rows .* the first is row 7;"):
-            aflite.filter_dataset(np.where(np.arange(1200)[:, None] == 7, huge, features), labels, **SMALL)
+            aflite.filter_dataset(np.where(np.arange(1200)[:, None] == 7, huge, wide), labels, **SMALL)
     with pytest.raises(ValueError, match=r"labels must have shape \(1200,\).*got shape \(1199,\)"):
         aflite.filter_dataset(features, labels[1:], **SMALL)
     with pytest.raises(ValueError, match="at least 2 classes, all 1200 are 4"):
