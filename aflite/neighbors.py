@@ -131,7 +131,7 @@ def _chunks(rows: Ints) -> list[Ints]:
 def _unit(matrix: NDArray[np.floating], rows: Ints) -> NDArray[np.float32]:
     """Rows of length 1, or 0 for rows of zeros."""
     picked: NDArray[np.float32] = np.array(matrix[rows], dtype=np.float32)
-    # By the greatest entry first: squares of very large or small numbers leave the range of float32.
+    # By the greatest entry first: squares of very small numbers are 0 in float32.
     greatest = np.abs(picked).max(1, keepdims=True)
     picked /= np.where(greatest > 0, greatest, 1)
     picked /= np.maximum(np.linalg.norm(picked, axis=1, keepdims=True), 1)

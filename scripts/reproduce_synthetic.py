@@ -38,7 +38,11 @@ def main(
             missing = np.isnan(values).all()
             cells.append("" if missing else f"{values.mean():.{digits}f} ± {values.std():.{digits}f}")
         print(f"| {number + 1} | {' | '.join(cells)} |")
-    plots.study_figure(figure)
+    try:
+        plots.study_figure(figure)
+    except ModuleNotFoundError as error:
+        typer.echo(f"no figure: {error}", err=True)
+        raise typer.Exit(2) from error
     print(f"\nfigure: {figure}")
 
 

@@ -35,9 +35,9 @@ def test_duplicates_within_and_across():
     assert none.first.size == none.similarity.size == 0
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e13])
+@pytest.mark.parametrize("scale", [1e-30, 1e9])
 def test_similarity_does_not_depend_on_scale(scale):
-    """Squares of such numbers are beyond the range of float32."""
+    """Squares of 1e-30 are 0 in float32."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 6))
     kept = rng.random(60) < 0.5
