@@ -35,7 +35,7 @@ def test_duplicates_within_and_across():
     assert none.first.size == none.similarity.size == 0
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e9])
+@pytest.mark.parametrize("scale", [1e-30, 1e8])
 def test_similarity_does_not_depend_on_scale(scale):
     """Squares of 1e-30 are 0 in float32."""
     rng = np.random.default_rng(0)
