@@ -4,6 +4,7 @@ The package knows no dataset, no file format of ours and no language model: it t
 labels (N) and says, for every row in input order, how predictable it is and whether it stays.
 """
 
+from aflite import baselines, diagnostics, neighbors, optimum
 from aflite.checkpoint import CheckpointMismatchError
 from aflite.filter import check_parameters, filter_dataset
 from aflite.results import FilterResult, PhaseRecord, StopReason
@@ -13,6 +14,10 @@ __all__ = [
     "FilterResult",
     "PhaseRecord",
     "StopReason",
+    "baselines",
     "check_parameters",
+    "diagnostics",
     "filter_dataset",
+    "neighbors",
+    "optimum",
 ]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,12 +34,12 @@ def random_subset(labels: ArrayLike, *, size: int, seed: int, balanced: bool = F
 
     Raises
     ------
-    ValueError
-        The size is out of range.
+    ValueError, TypeError
+        The size or the seed is out of range.
     """
-    array = np.asarray(labels)
+    array = _one_axis("labels", labels)
     validation.integer("size", size, least=1, most=array.size, why=f" (there are {array.size} rows)")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(validation.integer("seed", seed, least=0))
     mask = np.zeros(array.size, dtype=bool)
     if not balanced:
         mask[rng.choice(array.size, size, replace=False)] = True
@@ -76,11 +77,13 @@ def single_model(features: ArrayLike, labels: ArrayLike, *, n: int, t: int, seed
 
     Raises
     ------
-    ValueError
-        As in `filter_dataset`.
+    ValueError, TypeError
+        As in `filter_dataset`, or the training rows have one class.
     """
     from sklearn.linear_model import LogisticRegression
 
+    c = validation.number("c", c, above=0)
+    seed = validation.integer("seed", seed, least=0)
     matrix = validation.features(features)
     n_rows = matrix.shape[0]
     _, codes = validation.labels(labels, n_rows)
@@ -140,24 +143,26 @@ def associations(texts: Sequence[str], labels: ArrayLike, *, smoothing: float = 
 
     Raises
     ------
-    ValueError
-        Lengths differ or smoothing is negative.
+    ValueError, TypeError
+        Lengths differ, a text is no string, labels are of one class, or smoothing is negative.
     """
-    array = np.asarray(labels)
-    names, codes = validation.labels(array, len(texts))
-    validation.number("smoothing", smoothing, least=0)
+    rows = validation.texts(texts)
+    names, codes = validation.labels(labels, len(rows), of="texts")
+    smoothing = validation.number("smoothing", smoothing, least=0)
     vocabulary: dict[str, int] = {}
     pairs = [
         (vocabulary.setdefault(word, len(vocabulary)), code)
-        for text, code in zip(texts, codes.tolist(), strict=True)
+        for text, code in zip(rows, codes.tolist(), strict=True)
         for word in dict.fromkeys(_words(text))
     ]
     counts = np.full((len(vocabulary), names.size), smoothing)
     if pairs:
         np.add.at(counts, tuple(np.array(pairs).T), 1)
     joint = counts / max(counts.sum(), 1)
-    with np.errstate(divide="ignore"):
-        pmi = np.log(joint) - np.log(joint.sum(1, keepdims=True)) - np.log(joint.sum(0))
+    pmi = np.full(joint.shape, -np.inf)
+    seen = joint > 0
+    expected = joint.sum(1, keepdims=True) * joint.sum(0)
+    pmi[seen] = np.log(joint[seen] / expected[seen])
     return Associations(tuple(vocabulary), names, pmi)
 
 
@@ -173,21 +178,45 @@ def pmi_scores(texts: Sequence[str], labels: ArrayLike, *, smoothing: float = 10
     -------
     ndarray of float64, shape (N,)
         Nats; higher means that a word gives the label away. 0 for a text without words.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `associations`.
     """
-    table = associations(texts, labels, smoothing=smoothing)
-    row_of = {word: row for row, word in enumerate(table.words)}
+    rows = validation.texts(texts)
+    table = associations(rows, labels, smoothing=smoothing)
+    place = {word: index for index, word in enumerate(table.words)}
     codes = np.searchsorted(table.labels, np.asarray(labels))
-    scores = np.zeros(len(texts))
-    for index, (text, code) in enumerate(zip(texts, codes, strict=True)):
-        rows = [row_of[word] for word in dict.fromkeys(_words(text))]
-        if rows:
-            scores[index] = table.pmi[rows, code].max()
+    scores = np.zeros(len(rows))
+    for row, (text, code) in enumerate(zip(rows, codes, strict=True)):
+        words = [place[word] for word in dict.fromkeys(_words(text))]
+        if words:
+            scores[row] = table.pmi[words, code].max()
     return scores
 
 
 def lowest(scores: ArrayLike, *, n: int) -> Mask:
-    """Keep the n rows with the lowest scores, of equal ones the later: a filter from any score of ease."""
-    array = np.asarray(scores, dtype=np.float64)
+    """Keep the rows with the lowest scores: a filter from any score of ease.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (N,)
+        Higher is easier. Rows without a score, NaN, stay before all others.
+    n : int
+        Rows to keep, 1 <= n <= N.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+        True for the n kept rows; of equal scores the later rows stay, as in `filter_dataset`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        n is out of range.
+    """
+    array = _one_axis("scores", scores).astype(np.float64)
     validation.integer("n", n, least=1, most=array.size, why=f" (there are {array.size} rows)")
     kept = np.ones(array.size, dtype=bool)
     kept[np.argsort(-array, kind="stable")[: array.size - n]] = False
@@ -195,9 +224,9 @@ def lowest(scores: ArrayLike, *, n: int) -> Mask:
 
 
 def partial_input(texts: Sequence[str], *, width: int = 1024) -> NDArray[np.float32]:
-    """Features of one field alone: hypothesis-only or premise-only rows for `filter_dataset`.
+    """Make features of one field alone: hypothesis-only or premise-only rows for `filter_dataset`.
 
-    Hashed counts of words and word pairs, each row of length 1.
+    Hashed counts of words and word pairs, each row of length 1, or 0 for a text without words.
 
     Parameters
     ----------
@@ -209,17 +238,37 @@ def partial_input(texts: Sequence[str], *, width: int = 1024) -> NDArray[np.floa
     Returns
     -------
     ndarray of float32, shape (N, width)
+
+    Raises
+    ------
+    ValueError, TypeError
+        A text is no string, or width is less than 1.
     """
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    validation.integer("width", width, least=1)
-    hashed = HashingVectorizer(n_features=width, ngram_range=(1, 2), dtype=np.float32).transform(texts)
+    rows, width = validation.texts(texts), validation.integer("width", width, least=1)
+    hashed = HashingVectorizer(n_features=width, ngram_range=(1, 2), dtype=np.float32).transform(rows)
     dense: NDArray[np.float32] = hashed.toarray()
     return dense
 
 
 def pair_features(premise: ArrayLike, hypothesis: ArrayLike) -> NDArray[np.float32]:
-    """Join sentence embeddings p and h, each (N, d), to [p, h, |p - h|, p * h], shape (N, 4 d)."""
+    """Join sentence embeddings p and h to rows [p, h, |p - h|, p * h].
+
+    Parameters
+    ----------
+    premise, hypothesis : array_like of float, shape (N, d)
+        Embeddings p and h.
+
+    Returns
+    -------
+    ndarray of float32, shape (N, 4 d)
+
+    Raises
+    ------
+    ValueError
+        Shapes differ.
+    """
     p, h = (np.asarray(part, dtype=np.float32) for part in (premise, hypothesis))
     if p.ndim != 2 or p.shape != h.shape:
         raise ValueError(f"hypothesis must have the shape (N, d) of premise, {p.shape}, got {h.shape}")
@@ -237,8 +286,8 @@ def repair_weights(
 ) -> NDArray[np.float64]:
     """Learn row weights that make a linear classifier least able to use the features (after REPAIR).
 
-    Li and Vasconcelos (CVPR 2019): the bias of a representation is 1 - (weighted cross-entropy of the best
-    linear classifier) / (weighted entropy of the labels). The classifier descends on its loss while the
+    Li and Vasconcelos (CVPR 2019): the bias of a representation is 1 - (weighted cross-entropy, in nats, of the
+    best linear classifier) / (weighted entropy of the labels). The classifier descends on its loss while the
     weights descend on the bias, in turn. AFLite's nearest published relative: rows are weighed instead of
     removed, once and with in-sample predictions. Use `lowest(-weights, n=n)` for a subset.
 
@@ -257,8 +306,18 @@ def repair_weights(
     -------
     ndarray of float64, shape (N,)
         Weights in [0, 1]; lower for rows that are easy to classify.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `filter_dataset`, or steps or rates are out of range.
     """
     import torch
+
+    seed = validation.integer("seed", seed, least=0)
+    steps = validation.integer("steps", steps, least=1)
+    model_rate = validation.number("model_rate", model_rate, above=0)
+    weight_rate = validation.number("weight_rate", weight_rate, above=0)
 
     matrix = validation.features(features)
     classes, codes = validation.labels(labels, matrix.shape[0])
@@ -281,6 +340,13 @@ def repair_weights(
         weights.step()
     result: NDArray[np.float64] = torch.sigmoid(omega).detach().double().numpy()
     return result
+
+
+def _one_axis(name: str, value: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got shape {array.shape}")
+    return array
 
 
 def _words(text: str) -> list[str]:

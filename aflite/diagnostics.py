@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aflite import validation
 from aflite.results import FilterResult, histogram
 
 
@@ -35,11 +36,11 @@ class ScoreDistribution:
     count : int
         Rows with a score.
     unscored : int
-        Rows without one.
+        Rows without one: never held out.
     mean : float
-        Mean score, in [0, 1]; NaN without rows.
+        Mean score, in [0, 1], higher is easier; NaN without rows.
     quantiles : ndarray of float64, shape (5,)
-        Least, quarter, median, three quarters, greatest.
+        Least, quarter, median, three quarters, greatest score; NaN without rows.
     histogram : ndarray of int64, shape (20,)
         Rows in equal bins of [0, 1], closed below, the last above too.
     """
@@ -67,17 +68,18 @@ def label_shares(labels: ArrayLike, kept: ArrayLike) -> LabelShares:
 
     Raises
     ------
-    ValueError
-        Lengths differ.
+    ValueError, TypeError
+        Lengths differ, or `kept` is not bool.
 
     Examples
     --------
     >>> label_shares([0, 0, 0, 1], [True, False, False, True]).kept
     array([0.5, 0.5])
     """
-    array, mask = np.asarray(labels), np.asarray(kept, dtype=bool)
-    if array.ndim != 1 or mask.shape != array.shape:
-        raise ValueError(f"kept must have the shape of labels, {array.shape}, got {mask.shape}")
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise ValueError(f"labels must have shape (N,), got shape {array.shape}")
+    mask = validation.mask("kept", kept, array.size)
     names, codes = np.unique(array, return_inverse=True)
     sides = [np.ones_like(mask), mask, ~mask]
     with np.errstate(invalid="ignore"):

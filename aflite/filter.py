@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from aflite import validation
 from aflite.config import run_config
 from aflite.loop import Removal, Store, run
-from aflite.models import MODELS, Data, family
+from aflite.models import Data, family
 from aflite.results import FilterResult, PhaseRecord
 from aflite.scoring import Partitioner, Scorer
 from aflite.strategies import STRATEGIES, Strategy
@@ -44,7 +45,7 @@ def filter_dataset(
     n_jobs: int | None = None,
     threads: int | None = None,
     device: str = "cpu",
-    checkpoint: str | Path | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     on_phase: Callable[[PhaseRecord], None] | None = None,
 ) -> FilterResult:
     """Remove the rows whose labels classifiers on pre-computed features predict too reliably.
@@ -56,7 +57,8 @@ def filter_dataset(
     Parameters
     ----------
     features : array_like of float, shape (N, d)
-        Phi(X). float16, float32 or float64; a memory map is not loaded as a whole. Read as float32.
+        Phi(X), finite and at most 1e10 in size. float16, float32 or float64; a memory map is not loaded as a whole.
+        Read as float32.
     labels : array_like of int, shape (N,)
         Any integers.
     n : int
@@ -70,13 +72,14 @@ def filter_dataset(
     tau : float
         Least predictability of a removed row, in [0, 1].
     seed : int
-        Equal seeds give equal results, for any number of threads or jobs.
+        Equal seeds give equal results: for "logistic" with any number of threads or jobs, for other models as far
+        as their libraries see to it.
     model : str or classifier
         "logistic" (all m at once), "svm" (linear), "ridge", "knn" (5 nearest, FAISS), "mlp" (64 hidden
-        units), or a
-        scikit-learn classifier, which is cloned for every part.
+        units), or a scikit-learn classifier, which is cloned for every part.
     c : float
-        Inverse strength of the L2 penalty, as scikit-learn's C; ridge takes alpha = 1 / c.
+        Inverse strength of the L2 penalty of logistic, svm and ridge, > 0: scikit-learn's C, for ridge 1 / alpha.
+        For logistic at least 1e-10, and at most about 1e18 / (t * standard deviation of the features).
     class_weight : "balanced", dict of label to float, or None
         For logistic, svm and ridge, as in scikit-learn.
     strategy : {"slicing", "greedy", "sampling"}
@@ -106,12 +109,12 @@ def filter_dataset(
         Batches of classifiers that can run apart; part of what fixes the result. Batches that would need too
         much memory are split further.
     n_jobs : int, optional
-        joblib workers for the batches. Inside ``joblib.parallel_config(...)`` its backend is used (loky, ray,
-        dask).
+        joblib workers for the batches; -1 for all cores. Inside ``joblib.parallel_config(...)`` its backend is
+        used (loky, ray, dask).
     threads : int, optional
-        Threads of a batch; by default as many as torch uses.
+        Threads of a batch of "logistic"; by default as many as torch uses.
     device : str
-        A torch device. "cuda" gives the batches to all GPUs in turn.
+        Torch device of "logistic". "cuda" gives the batches to all GPUs in turn.
     checkpoint : path, optional
         File that holds the state after every phase. A run that finds it continues to the same result. Not
         with a function as `partitions` or in `model`, which may change unseen.
@@ -143,34 +146,35 @@ def filter_dataset(
     matrix = validation.features(features)
     n_rows = matrix.shape[0]
     classes, codes = validation.labels(labels, n_rows)
-    weight = validation.class_weight(class_weight, classes, model)
-    data = Data(matrix, codes, classes.size)
     c = validation.number("c", c, above=0)
-    chosen = family(model, c=c, class_weight=weight)
+    weight = validation.class_weight(class_weight, classes)
     scorer = Scorer(
-        data,
-        chosen,
-        m,
-        t,
-        seed,
-        partitions,
-        block_size,
-        None,
-        bool(stratify),
-        n_batches,
-        n_jobs,
-        threads,
-        validation.device(device),
+        data=Data(matrix, codes, classes.size),
+        family=family(model, c=c, class_weight=weight),
+        m=m,
+        t=t,
+        seed=seed,
+        partitions=partitions,
+        block_size=block_size,
+        groups=None,
+        stratify=bool(stratify),
+        n_batches=n_batches,
+        n_jobs=validation.jobs(n_jobs),
+        threads=threads,
+        device=validation.device(device),
     )
     removal = _checked(n_rows, Removal(scorer, n, k, tau, strategy, temperature, bool(look_ahead), phases))
-    _check_choices(model, removal, groups is not None)
+    _check_choices(removal, groups is not None)
     if groups is not None:
         grouped = replace(removal.scorer, groups=validation.groups(groups, n_rows, removal.scorer.t))
         removal = replace(removal, scorer=grouped)
-    store = None
-    if checkpoint is not None:
-        store = Store(Path(checkpoint), run_config(removal, model, c, weight))
-    return run(removal, store, on_phase)
+    if on_phase is not None and not callable(on_phase):
+        raise TypeError(f"on_phase must be a function of a PhaseRecord, got {on_phase!r}")
+    if checkpoint is None:
+        return run(removal, None, on_phase)
+    if not isinstance(checkpoint, str | PathLike):
+        raise TypeError(f"checkpoint must be a path, got {checkpoint!r}")
+    return run(removal, Store(Path(checkpoint), run_config(removal, model, c, weight)), on_phase)
 
 
 def check_parameters(
@@ -203,9 +207,23 @@ def check_parameters(
     """
     chosen = family(model, c=validation.number("c", c, above=0), class_weight=None)
     nothing = Data(np.empty((n_rows, 0), np.float32), np.empty(0, np.int64), 0)
-    scorer = Scorer(nothing, chosen, m, t, seed, partitions, None, None, bool(stratify), 1, None, None, "cpu")
+    scorer = Scorer(
+        data=nothing,
+        family=chosen,
+        m=m,
+        t=t,
+        seed=seed,
+        partitions=partitions,
+        block_size=None,
+        groups=None,
+        stratify=bool(stratify),
+        n_batches=1,
+        n_jobs=None,
+        threads=None,
+        device="cpu",
+    )
     removal = _checked(n_rows, Removal(scorer, n, k, tau, strategy, 1.0, False, None))
-    _check_choices(model, removal, groups is not None)
+    _check_choices(removal, groups is not None)
     validation.groups(groups, n_rows, removal.scorer.t)
 
 
@@ -248,9 +266,7 @@ def _optional(name: str, value: int | None) -> int | None:
     return None if value is None else validation.integer(name, value, least=1)
 
 
-def _check_choices(model: Any, removal: Removal, grouped: bool) -> None:
-    if isinstance(model, str):
-        validation.one_of("model", model, MODELS)
+def _check_choices(removal: Removal, grouped: bool) -> None:
     validation.one_of("strategy", removal.strategy, STRATEGIES)
     if removal.strategy == "greedy" and removal.k not in (0, 1):
         raise ValueError(f"k must be 1 with strategy='greedy', one row a phase, got {removal.k}; or use 'slicing'")

@@ -70,7 +70,7 @@ class QuasiNewton(Newton):
             step_w, step_b = self._quasi_direction(grad_w, grad_b, scale, active, pairs)
             slope = dot(grad_w, grad_b, step_w, step_b)
             change = (-slope).clamp_min(0.0).div(scale.sum(1)).sqrt()
-            keep = -slope > tolerance**2 * torch.minimum(scale.sum(1) * sums.spread**2, objective)
+            keep = ~(-slope <= tolerance**2 * torch.minimum(scale.sum(1) * sums.spread**2, objective))
             if not bool(keep.any()):
                 break
             if not bool(keep.all()):

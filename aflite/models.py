@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aflite import validation
 from aflite.partitions import Layout, blocked
 
 if TYPE_CHECKING:
@@ -24,11 +25,15 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.floating]
 ClassWeight = str | NDArray[np.float64] | None
 
+MODELS = ("logistic", "svm", "ridge", "knn", "mlp")
+WEIGHTED = ("logistic", "svm", "ridge")
 NEIGHBOURS = 5
 _PREDICT_ROWS = 65_536
 _SPECTRUM_ROWS = 4096
 _CACHE_BYTES = 256 * 2**20
 _STATE_BYTES = 512 * 2**20
+_LEAST_C = 1e-10
+_LARGEST_SUM = 1e36
 # From here on L-BFGS takes fewer products than Newton's method.
 _MANY_CLASSES = 100
 
@@ -125,6 +130,7 @@ class Logistic:
         rows = Rows(data.features, cpu)
         with lanes(None, cpu) as workers:
             base = spectrum(rows, sample, workers)
+            self._check_range(float(base.variances.max()), t)
             if data.n_classes >= _MANY_CLASSES:
                 return Shared(base, None, None)
             if last is not None:
@@ -136,6 +142,17 @@ class Logistic:
                 data, chosen, parts, rows, base, workers, c=self.c * t / chosen.size, start=None
             )
             return Shared(base, *_mean(pilot, trainable))
+
+    def _check_range(self, variance: float, t: int) -> None:
+        """Raise where sums over a part, or squares of them, leave the range of single precision."""
+        heaviest = self.c * (float(self.class_weight.max()) if isinstance(self.class_weight, np.ndarray) else 1.0)
+        curvature = heaviest * t
+        if heaviest < _LEAST_C or max(1.0, curvature) * curvature * max(1.0, variance) > _LARGEST_SUM:
+            raise ValueError(
+                f"c must fit the features in single precision: {heaviest:g}, c times the largest class weight, is "
+                f"out of range for t = {t} rows with a standard deviation of {variance**0.5:.3g}; at least "
+                f"{_LEAST_C:g} is needed, and at most {_LARGEST_SUM**0.5 / (t * max(1.0, variance) ** 0.5):.2g}"
+            )
 
     def score(self, data: Data, task: Task, shared: Shared | None) -> Counts:
         """Solve all problems of the batch together and predict every target with one product."""
@@ -286,17 +303,23 @@ def family(model: Any, *, c: float, class_weight: ClassWeight) -> Family:
     TypeError
         `model` is a class, or an object that scikit-learn cannot clone.
     ValueError
-        `model` carries a random generator, whose state equal seeds would not fix.
+        `model` is an unknown name, takes no class weights but got some, or carries a random generator, whose
+        state equal seeds would not fix.
     """
+    if isinstance(model, str):
+        validation.one_of("model", model, MODELS)
+    else:
+        _check_classifier(model)
+    if class_weight is not None and not (isinstance(model, str) and model in WEIGHTED):
+        raise ValueError(
+            f"class_weight must be None for model {model!r}; logistic, svm and ridge take class weights, "
+            "a scikit-learn classifier carries its own"
+        )
+    if not isinstance(model, str):
+        return Estimators(_Cloned(model))
     if model == "logistic":
         return Logistic(c, class_weight)
-    if isinstance(model, str):
-        return Estimators(_Named(model, c, class_weight), quiet=True)
-    _check_classifier(model)
-    return Estimators(_Cloned(model))
-
-
-MODELS = ("logistic", "svm", "ridge", "knn", "mlp")
+    return Estimators(_Named(model, c, class_weight), quiet=True)
 
 
 @dataclass(frozen=True)

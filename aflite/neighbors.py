@@ -40,7 +40,7 @@ class Pairs:
     first, second : ndarray of int64, shape (P,)
         Row numbers in the first and the second set.
     similarity : ndarray of float32, shape (P,)
-        Cosine, at least the threshold.
+        Cosine, at least the threshold (to 1e-6); higher is more alike.
     """
 
     first: Ints
@@ -67,21 +67,19 @@ def nearest_removed(features: ArrayLike, kept: ArrayLike, *, count: int = 5) -> 
 
     Raises
     ------
-    ValueError
-        Lengths differ, or nothing was kept or removed.
+    ValueError, TypeError
+        Lengths differ, `kept` is not bool, or nothing was kept or removed.
     """
     matrix = validation.features(features)
-    mask = np.asarray(kept, dtype=bool)
-    if mask.shape != (matrix.shape[0],):
-        raise ValueError(f"kept must have shape ({matrix.shape[0]},), one a row, got shape {mask.shape}")
-    validation.integer("count", count, least=1)
+    mask = validation.mask("kept", kept, matrix.shape[0])
+    count = validation.integer("count", count, least=1)
     stay, gone = np.flatnonzero(mask), np.flatnonzero(~mask)
     if not stay.size or not gone.size:
         raise ValueError(f"kept must mark some rows and leave some, got {stay.size} of {mask.size}")
     index = _index(matrix, gone)
     found = [index.search(_unit(matrix, chunk), min(count, gone.size)) for chunk in _chunks(stay)]
     similarity, position = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Neighbors(stay, gone[position], similarity)
+    return Neighbors(stay, gone[position], np.clip(similarity, -1, 1))
 
 
 def duplicates(first: ArrayLike, second: ArrayLike | None = None, *, threshold: float = 0.99) -> Pairs:
@@ -109,7 +107,7 @@ def duplicates(first: ArrayLike, second: ArrayLike | None = None, *, threshold: 
     right = left if second is None else validation.features(second, "second")
     if left.shape[1] != right.shape[1]:
         raise ValueError(f"second must have {left.shape[1]} columns as first has, got {right.shape[1]}")
-    validation.number("threshold", threshold, above=0, most=1)
+    threshold = validation.number("threshold", threshold, above=0, most=1)
     index = _index(right, np.arange(right.shape[0]))
     rows, others, scores = [], [], []
     for chunk in _chunks(np.arange(left.shape[0])):
@@ -131,8 +129,12 @@ def _chunks(rows: Ints) -> list[Ints]:
 
 
 def _unit(matrix: NDArray[np.floating], rows: Ints) -> NDArray[np.float32]:
+    """Rows of length 1, or 0 for rows of zeros."""
     picked: NDArray[np.float32] = np.array(matrix[rows], dtype=np.float32)
-    picked /= np.maximum(np.linalg.norm(picked, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    # By the greatest entry first: squares of very small numbers are 0 in float32.
+    greatest = np.abs(picked).max(1, keepdims=True)
+    picked /= np.where(greatest > 0, greatest, 1)
+    picked /= np.maximum(np.linalg.norm(picked, axis=1, keepdims=True), 1)
     return picked
 
 

@@ -1,4 +1,4 @@
-"""AFOpt (section 2, eq. 1) by exhaustive search: the subset that the greedy filter approximates."""
+"""AFOpt (section 2 of the paper) by exhaustive search: the subset that the greedy filter approximates."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -40,17 +40,21 @@ class Optimum:
 def search(
     features: ArrayLike, labels: ArrayLike, *, n: int, t: int, model: Any = "logistic", c: float = 1.0
 ) -> Optimum:
-    """Find the subset S of at least n rows whose representation bias R(Phi, S, M) is least.
+    """Find AFOpt: the subset S of at least n rows whose representation bias R(Phi, S, M) is least.
 
-    R (eq. 2) is the mean accuracy on held-out rows of S over all training parts of t rows of S, each equally
-    likely. The search trains one classifier for each of the C(N, t) parts and compares all subsets (eq. 1).
+    In the terms of section 2 of the paper, R is the expected accuracy on the rows of S that a classifier of M
+    did not train on, its training part T being any t rows of S, each part equally likely:
+
+        R(Phi, S, M) = mean over T of (1 / (|S| - t)) sum over i in S, not in T, of [f_T(Phi(x_i)) = y_i]
+
+    The search trains one classifier for each of the C(N, t) parts and compares all subsets.
 
     Parameters
     ----------
     features : array_like, shape (N, d)
         N at most 16.
     labels : array_like of int, shape (N,)
-        Classes.
+        Any integers, at least two different ones.
     n : int
         Least size of the subset, t < n <= N.
     t : int
@@ -64,13 +68,13 @@ def search(
 
     Raises
     ------
-    ValueError
-        More than 16 rows, or n or t out of range.
+    ValueError, TypeError
+        More than 16 rows, n or t out of range, or as in `filter_dataset`.
 
     Examples
     --------
-    >>> search([[0.0], [0.1], [3.0], [3.1], [0.05]], [0, 0, 1, 1, 1], n=3, t=2).kept.sum()
-    np.int64(3)
+    >>> int(search([[0.0], [0.1], [3.0], [3.1], [0.05]], [0, 0, 1, 1, 1], n=3, t=2).kept.sum())
+    3
     """
     rights = _Rights.of(features, labels, t=t, model=model, c=c)
     n_rows = rights.correct.shape[1]
@@ -97,10 +101,29 @@ def representation_bias(
     model: Any = "logistic",
     c: float = 1.0,
 ) -> float:
-    """Exact R(Phi, S, M) of the subset `kept` (bool, shape (N,)), in [0, 1]; parameters as in `search`."""
-    rows = np.flatnonzero(np.asarray(kept))
+    """Exact representation bias R(Phi, S, M), as `search` defines it, of a given subset S.
+
+    Parameters
+    ----------
+    features, labels, t, model, c
+        As in `search`.
+    kept : array_like of bool, shape (N,)
+        The rows of S, more than t.
+
+    Returns
+    -------
+    float
+        In [0, 1]; higher is easier.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `search`, or `kept` is no bool array of length N.
+    """
+    matrix = validation.features(features)
+    rows = np.flatnonzero(validation.mask("kept", kept, matrix.shape[0]))
     validation.integer("t", t, least=1, most=rows.size - 1, why=f" (less than the {rows.size} kept rows)")
-    return _Rights.of(features, labels, t=t, model=model, c=c).bias(rows)
+    return _Rights.of(matrix, labels, t=t, model=model, c=c).bias(rows)
 
 
 @dataclass(frozen=True)
@@ -122,7 +145,8 @@ class _Rights:
         classes, codes = validation.labels(labels, n_rows)
         validation.integer("t", t, least=1, most=n_rows - 1, why=f" (less than the {n_rows} rows)")
         parts = np.array(list(combinations(range(n_rows), t)), dtype=np.int64)
-        data, chosen = Data(matrix, codes, classes.size), family(model, c=c, class_weight=None)
+        chosen = family(model, c=validation.number("c", c, above=0), class_weight=None)
+        data = Data(matrix, codes, classes.size)
         correct = np.zeros((len(parts), n_rows), dtype=bool)
         seed, pool = np.random.SeedSequence(0), np.arange(n_rows)
         shared = chosen.prepare(data, pool, t, seed, None)

@@ -53,7 +53,10 @@ def histograms(result: FilterResult, path: Path, *, phases: Sequence[int]) -> No
 
 
 def _pyplot() -> Any:
-    import matplotlib
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("pictures need matplotlib, the extra `plots`: pip install matplotlib") from error
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

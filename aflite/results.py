@@ -44,7 +44,7 @@ class PhaseRecord:
         Classes among them.
     bias : float
         Mean predictability of the rows that were held out at least once, in [0, 1]: the estimate of the
-        representation bias R(Phi, S, M) of section 2, eq. 5. Higher is easier.
+        representation bias R(Phi, S, M) (section 2 of the paper). Higher is easier. NaN when none was.
     histogram : tuple of int
         Rows by predictability in 20 equal bins of [0, 1], closed below, the last above too.
     eligible : int
@@ -83,9 +83,12 @@ class FilterResult:
     kept : ndarray of bool
         Rows that stay.
     predictability : ndarray of float64
-        Share, in [0, 1], of the classifiers that did not train on the row that predicted its label right:
-        Algorithm 1's estimate of the predictability score, |S| times eq. 4. Higher is easier. From the phase
-        that removed the row, or the last one; NaN where the row was never held out.
+        Share, in [0, 1], of the classifiers that did not train on the row that predicted its label right,
+
+            p(i) = sum over j, i not in T_j, of [f_j(Phi(x_i)) = y_i] / number of j with i not in T_j,
+
+        the score of Algorithm 1 (section 2 of the paper). Higher is easier. From the phase that removed the
+        row, or the last one; NaN where the row was never held out.
     times_scored : ndarray of int64
         Number of those classifiers.
     removed_in_phase : ndarray of int64

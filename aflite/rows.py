@@ -7,8 +7,7 @@ from torch import Tensor
 
 from aflite.lanes import Lanes
 
-# Training rows up to this size are copied once in training order; above, each pass gathers them block by
-# block.
+# Training rows up to this size are copied once in training order; above, each pass gathers them block by block.
 COPY_BYTES = 192 * 2**20
 _CHUNK = 2048
 

@@ -127,8 +127,7 @@ class Newton:
         self.training, self.base, self.c, self.lanes = training, base, c, lanes
         n_present = training.present.sum(1)
         self.trainable = n_present > 1
-        # Where a part holds two classes scikit-learn fits one vector; as two opposite ones its penalty is
-        # half.
+        # Where a part holds two classes scikit-learn fits one vector; as two opposite ones its penalty is half.
         two = (n_present == 2) & (not training.binary)
         self.penalty = torch.where(two, 2.0, 1.0)[:, None, None]
 
@@ -169,8 +168,8 @@ class Newton:
             sums, objective = self._search(w, b, step_w, step_b, slope, before, active)
             # The new gradient tells whether the quadratic model, and rounding, allowed what CG promised.
             left = self._error(sums, w, active)
-            keep = (rest > tolerance**2 * unit) | (left > 4 * tolerance**2 * unit)
-            idle = torch.where(before - objective <= _ROUNDING * before.abs(), idle + 1, 0)
+            keep = ~((rest <= tolerance**2 * unit) & (left <= 4 * tolerance**2 * unit))
+            idle = torch.where(before - objective > _ROUNDING * before.abs(), 0, idle + 1)
             stalled = keep & (idle == _PATIENCE)
             n_stalled += int(stalled.sum())
             keep &= ~stalled
@@ -203,7 +202,7 @@ class Newton:
             sums = self.training.gradient(w, b, active)
             objective = self._objective(sums, w, active)
             # Rounding in float32 may hide the last, tiny decreases.
-            bad = objective > before + 1e-4 * length * slope + _ROUNDING * before.abs()
+            bad = ~(objective <= before + 1e-4 * length * slope + _ROUNDING * before.abs())
             if not bool(bad.any()) or float(length.min()) < 1e-4:
                 return sums, objective
             length = torch.where(bad, length / 2, length)
@@ -221,7 +220,8 @@ class Newton:
         """Gradient, and C times the summed curvature of every logit."""
         grad_w = self.c * sums.weights + self.penalty[active] * w[active]
         # A class that the part lacks has curvature 0; any positive number keeps the preconditioner finite.
-        return grad_w, self.c * sums.intercepts, (self.c * sums.curvature).clamp_min(1e-6)
+        scale = (self.c * sums.curvature).clamp_min(1e-6 * min(1.0, self.c))
+        return grad_w, self.c * sums.intercepts, scale
 
     def _error(self, sums: Sums, w: Tensor, active: Tensor) -> Tensor:
         """Estimate of g' H^-1 g by the preconditioner."""

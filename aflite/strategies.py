@@ -23,8 +23,7 @@ def sampled(
     temperature: float,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw `limit` eligible positions without replacement, each next with probability ~ exp(score /
-    temperature).
+    """Draw `limit` eligible positions without replacement, each next with odds exp(score / temperature).
 
     The largest perturbed scores, score / temperature + Gumbel noise, are such a draw (Gumbel top-k). A
     temperature near 0 gives the highest scores with ties by chance, a large one a uniform draw.
@@ -33,4 +32,7 @@ def sampled(
     noise = rng.gumbel(size=scores.size)[rows]
     # Times the temperature, for which the order is the same: then a small one rounds to the scores, not to a tie
     # of all, and the noise decides between equal ones.
-    return rows[np.lexsort((-noise, -(scores[rows] + temperature * noise)))[:limit]]
+    # A huge one takes the sums to infinity, where the noise decides as well.
+    with np.errstate(over="ignore"):
+        perturbed = scores[rows] + temperature * noise
+    return rows[np.lexsort((-noise, -perturbed))[:limit]]

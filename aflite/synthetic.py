@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aflite import optimum
-from aflite.baselines import random_subset
+from aflite import validation
 from aflite.filter import filter_dataset
 from aflite.results import FilterResult
 
@@ -79,7 +78,15 @@ def circles(set_number: int, *, seed: int, n_rows: int = N_ROWS) -> Circles:
     Returns
     -------
     Circles
+
+    Raises
+    ------
+    ValueError, TypeError
+        A number is out of range.
     """
+    validation.integer("set_number", set_number, least=0, most=len(INNER_RADII) - 1)
+    validation.integer("seed", seed, least=0)
+    validation.integer("n_rows", n_rows, least=2)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(set_number,)))
     circle = np.arange(n_rows) % 2
     angle = rng.uniform(0, 2 * np.pi, n_rows)
@@ -113,36 +120,6 @@ def study(seeds: Iterable[int], sets: Sequence[int] = (0, 1, 2, 3)) -> list[Stud
             data = circles(set_number, seed=seed)
             kept = run_filter(data, seed=seed).kept
             rows.append(_row(set_number, seed, data, kept))
-    return rows
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Exact representation bias, in [0, 1], of all rows and of three subsets of one size of a small set."""
-
-    seed: int
-    everything: float
-    random: float
-    greedy: float
-    optimum: float
-
-
-def optimum_gap(seeds: Iterable[int], *, n_rows: int = 10, n: int = 7, t: int = 3) -> list[Gap]:
-    """Compare the greedy filter with AFOpt on small sets of two overlapping Gaussian classes.
-
-    The filter removes one row a phase (m = 256, tau = 0) until n of n_rows are left; the optimum is the best
-    subset of exactly n rows or more.
-    """
-    rows = []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        labels = np.arange(n_rows) % 2
-        features = rng.standard_normal((n_rows, 2)) + labels[:, None]
-        result = filter_dataset(features, labels, n=n, m=256, t=t, k=1, tau=0, seed=seed, strategy="greedy")
-        best = optimum.search(features, labels, n=n, t=t)
-        masks = (np.ones(n_rows, dtype=bool), random_subset(labels, size=n, seed=seed), result.kept)
-        biases = [optimum.representation_bias(features, labels, mask, t=t) for mask in masks]
-        rows.append(Gap(seed, biases[0], biases[1], biases[2], best.bias))
     return rows
 
 

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 _CHUNK_BYTES = 64 * 2**20
+# Sums of many squares of larger features leave the range of single precision.
+_LARGEST = 1e10
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
     """Raise ValueError, with the closest match, when `value` is none of the allowed names."""
     names = list(allowed)
-    if value in names:
+    if isinstance(value, str) and value in names:
         return
     close = difflib.get_close_matches(str(value), names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -23,20 +25,35 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
 
 def integer(name: str, value: object, *, least: int, most: int | None = None, why: str = "") -> int:
     """Return an integer in [least, most], or raise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    number = int(value)
+    number = _whole(name, value)
     if number < least or (most is not None and number > most):
         limit = f"at least {least}" if most is None else f"between {least} and {most}"
         raise ValueError(f"{name} must be {limit}{why}, got {number}")
     return number
 
 
+def jobs(value: object) -> int | None:
+    """Return a number of joblib workers (below 0: counted from all cores down), or None, or raise."""
+    number = None if value is None else _whole("n_jobs", value)
+    if number == 0:
+        raise ValueError("n_jobs must be at least 1, or negative as joblib counts, -1 for all cores; got 0")
+    return number
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    return int(value)
+
+
 def number(name: str, value: object, *, above: float = -np.inf, least: float = -np.inf, most: float = np.inf) -> float:
     """Return a finite float > above, >= least, <= most, or raise."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        result = np.inf
     if not (np.isfinite(result) and above < result and least <= result <= most):
         bounds = [
             f"> {above:g}" if above > -np.inf else "",
@@ -48,7 +65,7 @@ def number(name: str, value: object, *, above: float = -np.inf, least: float = -
 
 
 def features(value: Any, name: str = "features") -> NDArray[np.floating]:
-    """Return an (N, d) float array without NaN or infinite values; maps and half precision stay."""
+    """Return an (N, d) float array without NaN, infinite or huge values; maps and half precision stay."""
     _unmasked(name, value)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     if array.ndim != 2 or 0 in array.shape:
@@ -66,11 +83,12 @@ def features(value: Any, name: str = "features") -> NDArray[np.floating]:
     with np.errstate(over="ignore"):
         for start in range(0, array.shape[0], rows):
             chunk = np.asarray(array[start : start + rows], dtype=np.float32)
-            bad.extend((start + np.flatnonzero(~np.isfinite(chunk).all(axis=1))).tolist())
+            # NaN compares false.
+            bad.extend((start + np.flatnonzero(~(np.abs(chunk).max(axis=1) <= _LARGEST))).tolist())
     if bad:
         raise ValueError(
-            f"{name} must be finite in float32: {len(bad)} of {array.shape[0]} rows hold NaN or infinite "
-            f"values, the first is row {bad[0]}; drop or repair them"
+            f"{name} must be finite and at most {_LARGEST:g} in size: {len(bad)} of {array.shape[0]} rows hold NaN or "
+            f"infinite values or larger ones, the first is row {bad[0]}; drop, repair or scale them"
         )
     return array
 
@@ -80,12 +98,12 @@ def _unmasked(name: str, value: Any) -> None:
         raise TypeError(f"{name} must not be a masked array, the mask would be lost; fill the values or drop the rows")
 
 
-def labels(value: Any, n_rows: int) -> tuple[NDArray[Any], Ints]:
+def labels(value: Any, n_rows: int, of: str = "features") -> tuple[NDArray[Any], Ints]:
     """Return the classes, ascending, and the class position of every row (int64)."""
     _unmasked("labels", value)
     array = np.asarray(value)
     if array.shape != (n_rows,):
-        raise ValueError(f"labels must have shape ({n_rows},), one a row of features, got shape {array.shape}")
+        raise ValueError(f"labels must have shape ({n_rows},), one a row of {of}, got shape {array.shape}")
     if array.dtype.kind not in "iub":
         raise TypeError(f"labels must be integers, got dtype {array.dtype}; map names or floats to integers first")
     classes, codes = np.unique(array, return_inverse=True)
@@ -115,15 +133,32 @@ def groups(value: Any, n_rows: int, t: int) -> Ints | None:
     return codes.astype(np.int64)
 
 
-def class_weight(value: Any, classes: NDArray[Any], model: Any) -> str | NDArray[np.float64] | None:
+def mask(name: str, value: Any, n_rows: int) -> NDArray[np.bool_]:
+    """Return a bool array of length `n_rows`, or raise."""
+    _unmasked(name, value)
+    array = np.asarray(value)
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} must have shape ({n_rows},), one a row, got shape {array.shape}")
+    if array.dtype.kind != "b":
+        raise TypeError(f"{name} must be bool, True for its rows, got dtype {array.dtype}")
+    return array
+
+
+def texts(value: Any) -> list[str]:
+    """Return the texts as a list, or raise."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"texts must be a sequence of str, got {type(value).__name__}")
+    found = list(value)
+    for row, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be str, row {row} is {text!r}; fill or drop such rows")
+    return found
+
+
+def class_weight(value: Any, classes: NDArray[Any]) -> str | NDArray[np.float64] | None:
     """Return None, "balanced", or one weight a class in the order of `classes`."""
     if value is None:
         return None
-    if model not in ("logistic", "svm", "ridge"):
-        raise ValueError(
-            f"class_weight must be None for model {model!r}; logistic, svm and ridge take class weights, "
-            "a scikit-learn classifier carries its own"
-        )
     if isinstance(value, str):
         one_of("class_weight", value, ["balanced"])
         return value
@@ -145,8 +180,9 @@ def device(value: Any) -> str:
     import torch
 
     try:
-        torch.zeros(1, device=value).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        # Losses are added in double precision, which not every device has.
+        torch.zeros(1, dtype=torch.float64, device=value).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"device must be a torch device that this machine has, {value!r} cannot be used ({reason}); give 'cpu'"

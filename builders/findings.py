@@ -100,7 +100,7 @@ def compare_subsets(
 ) -> dict[str, dict[str, Any]]:
     """Measure how predictable all, random, kept and removed rows are by themselves, with training parts of one size.
 
-    ``bias`` is the representation bias R(Phi, S, M) of the subset S (section 2, eq. 5 of the AFLite paper), of at
+    ``bias`` is the representation bias R(Phi, S, M) of the subset S (section 2 of the AFLite paper), of at
     most 100,000 rows drawn from it.
     """
     part = outcome.part[pool.rest]

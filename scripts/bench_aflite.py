@@ -122,11 +122,15 @@ def main(
         str, typer.Argument(help="cases, growth, quick, snli, filter, partitions, optimum or real")
     ] = "cases",
     case: Annotated[str | None, typer.Option(help="Only this case of cases, growth or quick.")] = None,
-    timed: Annotated[int, typer.Option(help="Turns of the loop to time; the rest is scaled.")] = 3,
-    threads: Annotated[int | None, typer.Option(help="Threads of the loop and of the solver alike.")] = None,
-    data: Annotated[Path | None, typer.Option(help="For real: an .npz file with features and labels.")] = None,
+    timed: Annotated[int, typer.Option(min=1, help="Turns of the loop to time; the rest is scaled.")] = 3,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the loop and of the solver alike.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="For real: an .npz file with features and labels.")
+    ] = None,
 ) -> None:
     """Measure one table of docs/aflite.md and print it as Markdown."""
+    if case is not None and table not in TIMES:
+        raise typer.BadParameter(f"case is for the tables {', '.join(TIMES)}, got the table {table}")
     if threads is not None:
         limit_threads(threads)
     limit = "" if threads is None else f", {threads} thread{'s' * (threads > 1)}"

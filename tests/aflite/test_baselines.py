@@ -42,6 +42,38 @@ def test_associations_by_hand():
     assert baselines.pmi_scores(["a", "...", "a a"], [0, 1, 1], smoothing=0)[1] == 0
 
 
+def test_a_label_without_words_has_no_association():
+    """Label 1 has only a text without words, so that neither count of the quotient is above 0."""
+    table = baselines.associations(["a b", "..."], [0, 1], smoothing=0)
+    # p(a, 0) = 1/2 = p(a), p(0) = 1.
+    assert table.pmi.tolist() == [[0, -np.inf], [0, -np.inf]]
+    assert baselines.pmi_scores(["a b", "..."], [0, 1], smoothing=0).tolist() == [0, 0]
+
+
+def test_errors():
+    for texts, message in (
+        (["a", None], "texts must be str, row 1 is None"),
+        ("ab", "texts must be a sequence of str, got str"),
+    ):
+        for call in (baselines.associations, baselines.pmi_scores):
+            with pytest.raises(TypeError, match=message):
+                call(texts, [0, 1])
+        with pytest.raises(TypeError, match=message):
+            baselines.partial_input(texts)
+    with pytest.raises(ValueError, match=r"labels must have shape \(2,\), one a row of texts, got shape \(3,\)"):
+        baselines.associations(["a", "b"], [0, 1, 0])
+    with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
+        baselines.random_subset([0, 1], size=1, seed=-1)
+    with pytest.raises(ValueError, match=r"labels must have shape \(N,\), got shape \(1, 2\)"):
+        baselines.random_subset([[0, 1]], size=1, seed=0)
+    with pytest.raises(ValueError, match=r"scores must have shape \(N,\), got shape \(2, 2\)"):
+        baselines.lowest(np.eye(2), n=1)
+    with pytest.raises(ValueError, match="c must be a number > 0, got 0"):
+        baselines.single_model(np.eye(4), [0, 1, 0, 1], n=3, t=2, seed=0, c=0)
+    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+        baselines.repair_weights(np.eye(4), [0, 1, 0, 1], seed=0, steps=0)
+
+
 def test_pmi_finds_give_away_words():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=400)
@@ -54,6 +86,9 @@ def test_pmi_finds_give_away_words():
 
 def test_lowest_keeps_the_lowest():
     assert baselines.lowest([3, 1, 2, 3], n=2).tolist() == [False, True, True, False]
+    assert baselines.lowest([3, 1, 2, 3], n=3).tolist() == [False, True, True, True]
+    # A row without a score stays, as it does in the filter.
+    assert baselines.lowest([np.nan, 1, 2], n=1).tolist() == [True, False, False]
 
 
 def test_partial_input_feeds_the_filter():

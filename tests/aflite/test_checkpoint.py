@@ -90,6 +90,20 @@ def test_a_process_killed_between_phases_continues_to_the_same_result(planted, t
     assert_same(whole, aflite.filter_dataset(features, labels, **RUN, checkpoint=path))
 
 
+def test_the_start_of_the_next_phase_is_kept(planted, tmp_path):
+    """Without the mean solution of the phase before a run would go on, but not to the same bits."""
+    features, labels, _ = planted()
+    path = tmp_path / "run.npz"
+    aflite.filter_dataset(features, labels, **RUN, phases=2, checkpoint=path)
+    with np.load(path) as stored:
+        weights, intercepts, meta = stored["weights"], stored["intercepts"], json.loads(str(stored["meta"]))
+    assert (weights.shape, intercepts.shape) == ((3, features.shape[1]), (3,))
+    assert np.abs(weights).max() > 0
+    last = loop.State.loaded(loop.Store(path, meta["config"])).last
+    assert np.array_equal(last.weights, weights)
+    assert np.array_equal(last.intercepts, intercepts)
+
+
 def checkpoint_history(path):
     with np.load(path) as stored:
         return json.loads(str(stored["meta"]))["record"]["history"]
@@ -312,6 +326,7 @@ def test_fingerprint_sees_values_shape_and_type():
 
 def test_import_is_light():
     heavy = "'torch', 'sklearn', 'faiss', 'joblib', 'scipy', 'matplotlib'"
-    code = f"import sys, aflite; print([name for name in ({heavy},) if name in sys.modules])"
+    code = "import sys, aflite; aflite.optimum.search, aflite.neighbors.duplicates, aflite.baselines.lowest\n"
+    code += f"aflite.diagnostics.label_shares; print([name for name in ({heavy},) if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -15,6 +15,15 @@ def test_label_shares():
     assert np.isnan(diagnostics.label_shares([1, 2], [True, True]).removed).all()
 
 
+def test_errors():
+    with pytest.raises(ValueError, match=r"kept must have shape \(3,\), one a row, got shape \(2,\)"):
+        diagnostics.label_shares([1, 2, 1], [True, False])
+    with pytest.raises(ValueError, match=r"labels must have shape \(N,\), got shape \(1, 2\)"):
+        diagnostics.label_shares([[1, 2]], [True, False])
+    with pytest.raises(TypeError, match="kept must be bool"):
+        diagnostics.label_shares([1, 2, 1], [0, 2, 1])
+
+
 def test_score_distribution():
     kept = np.array([True, True, True, False, False])
     scores = np.array([0.0, 0.5, np.nan, 1.0, 0.9])

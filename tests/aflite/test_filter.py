@@ -347,6 +347,42 @@ def test_a_function_is_called_once_a_batch_with_its_size(planted):
     assert sizes == [5, 5, 5, 5, 4]
 
 
+def test_batches_are_split_where_memory_asks_for_it(planted, monkeypatch):
+    """A classifier's curvatures take 4 bytes * 200 rows * 3 classes: of 24 classifiers 10 fit into 24,000 bytes."""
+    features, labels, _ = planted()
+    whole = aflite.filter_dataset(features, labels, **{**SMALL, "k": 0}, n_batches=3)
+    monkeypatch.setattr("aflite.models._CACHE_BYTES", 24_000)
+    assert aflite.models.Logistic().max_parts(aflite.models.Data(features, labels, 3), 200) == 10
+    split = aflite.filter_dataset(features, labels, **{**SMALL, "k": 0})
+    assert np.array_equal(whole.predictability, split.predictability, equal_nan=True)
+
+
+@pytest.mark.parametrize(("limit", "kind"), [(24 * 200 * 63, "independent"), (24 * 200 * 63 - 1, "blocked")])
+def test_auto_takes_independent_parts_for_small_products(planted, monkeypatch, limit, kind):
+    features, labels, _ = planted()
+    monkeypatch.setattr("aflite.scoring._SMALL_ELEMENTS", limit)
+    auto, named = (
+        aflite.filter_dataset(features, labels, **{**SMALL, "k": 0}, partitions=name) for name in ("auto", kind)
+    )
+    assert np.array_equal(auto.times_scored, named.times_scored)
+
+
+def test_a_device_without_double_precision_is_refused(planted, monkeypatch):
+    import torch
+
+    zeros = torch.zeros
+
+    def single_only(*size, dtype=None, device=None):
+        if dtype == torch.float64:
+            raise TypeError("the device has no float64")
+        return zeros(*size, dtype=dtype)
+
+    monkeypatch.setattr(torch, "zeros", single_only)
+    features, labels, _ = planted()
+    with pytest.raises(ValueError, match=r"'mps' cannot be used \(the device has no float64\)"):
+        aflite.filter_dataset(features, labels, **SMALL, device="mps")
+
+
 def test_cuda_without_a_gpu_is_refused(planted, monkeypatch):
     import torch
 

@@ -35,7 +35,29 @@ def test_duplicates_within_and_across():
     assert none.first.size == none.similarity.size == 0
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e8])
+def test_similarity_does_not_depend_on_scale(scale):
+    """Squares of 1e-30 are 0 in float32."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 6))
+    kept = rng.random(60) < 0.5
+    plain, scaled = (neighbors.nearest_removed(rows, kept, count=2) for rows in (features, features * scale))
+    assert np.array_equal(plain.neighbors, scaled.neighbors)
+    assert scaled.similarity == pytest.approx(plain.similarity, abs=1e-5)
+    twice = np.vstack([features, 3 * features]) * scale
+    pairs = neighbors.duplicates(twice, threshold=np.float32(0.9999))
+    assert {(row, row + 60) for row in range(60)} == set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
+    assert pairs.similarity.max() <= 1
+
+
+def test_rows_of_zeros_are_like_nothing():
+    found = neighbors.nearest_removed(np.array([[0.0, 0.0], [1.0, 0.0]]), [True, False])
+    assert found.similarity.tolist() == [[0]]
+
+
 def test_errors():
+    with pytest.raises(TypeError, match="kept must be bool"):
+        neighbors.nearest_removed(np.eye(3), [0, 1, 2])
     with pytest.raises(ValueError, match=r"kept must have shape \(3,\).*got shape \(2,\)"):
         neighbors.nearest_removed(np.eye(3), [True, False])
     with pytest.raises(ValueError, match="mark some rows and leave some, got 3 of 3"):

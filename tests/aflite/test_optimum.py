@@ -54,9 +54,27 @@ def test_filter_lies_between_optimum_and_the_full_set(seed):
     assert best.bias <= ours <= full
 
 
+@pytest.mark.parametrize(("labels", "kept"), [([0, 1, 2], [0, 1, 2]), ([1, 1, 0], [0, 2])])
+def test_of_equal_subsets_the_larger_then_the_earlier_rows(labels, kept):
+    """With t = 1 a classifier knows its own row's class alone: rows of other classes are always wrong, bias 0."""
+    found = optimum.search(np.eye(3), labels, n=2, t=1)
+    assert found.bias == 0
+    assert np.flatnonzero(found.kept).tolist() == kept
+
+
 def test_errors():
     features, labels = small(n_rows=18)
     with pytest.raises(ValueError, match=r"at most 16 rows.*got 18"):
         optimum.search(features, labels, n=17, t=3)
     with pytest.raises(ValueError, match=r"n must be between 4 and 8 \(more than t = 3"):
         optimum.search(features[:8], labels[:8], n=3, t=3)
+    features, labels = small()
+    for change, message in (({"model": "logistics"}, "did you mean 'logistic'"), ({"c": -1}, "c must be a number > 0")):
+        with pytest.raises(ValueError, match=message):
+            optimum.search(features, labels, n=6, t=3, **change)
+    with pytest.raises(ValueError, match=r"kept must have shape \(8,\), .*got shape \(7,\)"):
+        optimum.representation_bias(features, labels, [True] * 7, t=3)
+    with pytest.raises(TypeError, match="kept must be bool, True for its rows, got dtype int"):
+        optimum.representation_bias(features, labels, range(8), t=3)
+    with pytest.raises(ValueError, match=r"t must be between 1 and 7 \(less than the 8 kept rows\), got 8"):
+        optimum.representation_bias(features, labels, [True] * 8, t=8)

@@ -50,6 +50,16 @@ def test_temperature_near_zero_takes_the_highest_with_ties_by_chance(temperature
     assert {row for rows in drawn for row in rows[3:]} == set(range(5, 15))
 
 
+def test_the_highest_temperature_draws_uniformly():
+    scores = np.linspace(0, 1, 6)
+    counts = np.zeros(6)
+    for seed in range(600):
+        rng = np.random.default_rng(seed)
+        counts[strategies.sampled(scores, scores >= 0, 2, temperature=1e308, rng=rng)] += 1
+    # Each is among the two of six in a third of the draws: 200, standard deviation 11.5.
+    assert np.abs(counts - 200).max() < 4 * 11.5
+
+
 def test_low_temperature_is_slicing(planted):
     features, labels, _ = planted()
     run = {"n": 800, "m": 24, "t": 200, "k": 100, "tau": 0.8, "seed": 1, "phases": 2}
@@ -95,9 +105,10 @@ def test_look_ahead_keeps_rows_that_only_their_likes_predict():
     assert ahead.stop_reason == "look_ahead_held_back_all"
 
 
-def test_look_ahead_removes_planted_rows(planted):
+@pytest.mark.parametrize("strategy", ["slicing", "sampling"])
+def test_look_ahead_removes_planted_rows(planted, strategy):
     features, labels, easy = planted()
-    run = {"n": 700, "m": 24, "t": 200, "k": 100, "tau": 0.9, "seed": 0, "look_ahead": True}
+    run = {"n": 700, "m": 24, "t": 200, "k": 100, "tau": 0.9, "seed": 0, "look_ahead": True, "strategy": strategy}
     result = aflite.filter_dataset(features, labels, **run)
     assert (easy & ~result.kept).sum() > 0.95 * (~result.kept).sum()
     assert sum(record.removed for record in result.history) == (~result.kept).sum()

@@ -42,7 +42,15 @@ SMALL = {"n": 400, "m": 24, "t": 200, "k": 100, "tau": 0.8, "seed": 1}
         ({"device": 0}, TypeError, "device must be the name of a torch device"),
         ({"model": DummyClassifier}, TypeError, r"not its class; give DummyClassifier\("),
         ({"model": 3}, TypeError, "model must be a name or a classifier"),
+        ({"model": np.arange(3)}, TypeError, "model must be a name or a classifier"),
+        ({"model": "rigde", "class_weight": "balanced"}, ValueError, "did you mean 'ridge'"),
         ({"c": 0}, ValueError, "c must be a number > 0, got 0"),
+        ({"c": 10**400}, ValueError, "c must be a number > 0, got inf"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be at least 1, or negative.*got 0"),
+        ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer, got 1.5"),
+        ({"on_phase": 3}, TypeError, "on_phase must be a function of a PhaseRecord, got 3"),
+        ({"checkpoint": 3}, TypeError, "checkpoint must be a path, got 3"),
+        ({"strategy": ["slicing"]}, ValueError, r"strategy must be one of .*got \['slicing'\]"),
     ],
 )
 def test_errors_name_argument_and_number(planted, change, error, message):
@@ -51,12 +59,27 @@ def test_errors_name_argument_and_number(planted, change, error, message):
         aflite.filter_dataset(features, labels, **{**SMALL, **change})
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"c": 1e300}, {"c": 1e17}, {"c": 1e-11}, {"class_weight": {0: 1e300, 1: 1, 2: 1}}],
+)
+def test_c_that_single_precision_cannot_hold_is_refused(planted, change):
+    """It gave scores without a meaning: infinite sums, or steps of no effect."""
+    features, labels, _ = planted(noise=5)
+    with pytest.raises(ValueError, match=r"c must fit the features .* t = 200 rows .* at least 1e-10 .* at most"):
+        aflite.filter_dataset(features, labels, **SMALL, **change)
+
+
 def test_errors_of_the_arrays(planted):
     features, labels, _ = planted()
     broken = features.copy()
     broken[[5, 9], 2] = [np.nan, np.inf]
-    with pytest.raises(ValueError, match="2 of 1200 rows hold NaN or infinite values, the first is row 5"):
+    with pytest.raises(ValueError, match=r"2 of 1200 rows hold NaN or infinite .*, the first is row 5"):
         aflite.filter_dataset(broken, labels, **SMALL)
+    wide = features.astype(float)
+    for huge in (2e10, 1e300):
+        with pytest.raises(ValueError, match=r"at most 1e\+10 in size: 1 of 1200 rows .* the first is row 7;"):
+            aflite.filter_dataset(np.where(np.arange(1200)[:, None] == 7, huge, wide), labels, **SMALL)
     with pytest.raises(ValueError, match=r"labels must have shape \(1200,\).*got shape \(1199,\)"):
         aflite.filter_dataset(features, labels[1:], **SMALL)
     with pytest.raises(ValueError, match="at least 2 classes, all 1200 are 4"):
