@@ -83,7 +83,7 @@ def test_a_name_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(EvaluationError, match=message):
             resolve_model(name)
-    with pytest.raises(EvaluationError, match=r"no kind 'mln' \(known: qa, mlm, causal, seq2seq\); did you mean 'mlm'"):
+    with pytest.raises(EvaluationError, match=r"no kind 'mln' \(known: qa, mlm, causal, .*\); did you mean 'mlm'"):
         resolve_model(write_config(tmp_path / "model"), kind="mln")
     with pytest.raises(EvaluationError, match="revision 'v1' cannot be had of the local folder"):
         resolve_model(write_config(tmp_path / "model"), "v1")
