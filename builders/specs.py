@@ -20,6 +20,11 @@ from builders.tables import from_table, to_table
 SETS_DIR = Path(__file__).parent / "sets"
 CHOSEN_HERE = "chosen here"
 _OVERRIDDEN = "command line"
+# What says more of a value is not true of another value.
+_BELONGS_TO = {
+    "encoder.model": ("encoder.revision", "encoder.weights"),
+    "source.id": ("source.revision", "source.config"),
+}
 
 Settings = TransformerSettings | EsimSettings | ImageSettings
 ENCODERS: dict[str, type[Settings]] = {
@@ -133,9 +138,12 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BuildError(f"{path.name} is not valid TOML: {error}") from error
-    table["values_from"] = {**table.get("values_from", {})} | {
-        _override(table, text): _OVERRIDDEN for text in overrides
-    }
+    for text in overrides:
+        for other in _BELONGS_TO.get(text.partition("=")[0], ()):
+            parent, key = other.split(".")
+            table[parent].pop(key, None)
+    overridden = {_override(table, text): _OVERRIDDEN for text in overrides}
+    table["values_from"] = table.get("values_from", {}) | overridden
     return _spec(table, path.name)
 
 
