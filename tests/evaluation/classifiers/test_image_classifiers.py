@@ -222,6 +222,18 @@ def test_a_model_without_its_output_layer_is_refused(filtered: Built, timm_model
         evaluate_classifier(str(headless), str(filtered.folder), PLAIN, engine=CPU, out=tmp_path / "results")
 
 
+def test_a_model_of_grey_images_is_refused(filtered: Built, tmp_path: Path) -> None:
+    import timm
+    from timm.models import save_for_hf
+
+    model = timm.create_model("test_resnet", num_classes=3, in_chans=1)
+    config = {"pretrained_cfg": {"input_size": [1, 16, 16]}, "label_names": list(NAMES)}
+    args = {"in_chans": 1}
+    save_for_hf(model, str(tmp_path / "grey"), model_config=config, model_args=args, safe_serialization=True)
+    with pytest.raises(EvaluationError, match="takes images of 1 channels, and images are read as RGB"):
+        evaluate_classifier(str(tmp_path / "grey"), str(filtered.folder), PLAIN, engine=CPU, out=tmp_path / "results")
+
+
 def test_on_imagenet_a_only_its_classes_compete(tmp_path: Path) -> None:
     """Of a model of 1,000 classes the decision is the largest logit among the 200."""
     import timm
