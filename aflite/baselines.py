@@ -175,14 +175,34 @@ def pmi_scores(texts: Sequence[str], labels: ArrayLike, *, smoothing: float = 10
         Nats; higher means that a word gives the label away. 0 for a text without words.
     """
     table = associations(texts, labels, smoothing=smoothing)
-    row_of = {word: row for row, word in enumerate(table.words)}
     codes = np.searchsorted(table.labels, np.asarray(labels))
-    scores = np.zeros(len(texts))
-    for index, (text, code) in enumerate(zip(texts, codes, strict=True)):
-        rows = [row_of[word] for word in dict.fromkeys(_words(text))]
-        if rows:
-            scores[index] = table.pmi[rows, code].max()
-    return scores
+    return strongest(table, texts)[np.arange(len(texts)), codes]
+
+
+def strongest(table: Associations, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Give, for each text and label, the strongest association of one of the text's words with the label.
+
+    The label with the highest value is the decision of the word-association classifier of the AFLite paper (NLI
+    experiments, the maximum of pointwise mutual information).
+
+    Parameters
+    ----------
+    table : Associations
+        Learned from these or other texts.
+    texts : sequence of str, length N
+        One text a row.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, K)
+        Nats, in the order of ``table.labels``; all 0 for a text none of whose words is in the table.
+    """
+    row_of = {word: row for row, word in enumerate(table.words)}
+    values = np.zeros((len(texts), table.labels.size))
+    for index, text in enumerate(texts):
+        if rows := [row_of[word] for word in dict.fromkeys(_words(text)) if word in row_of]:
+            values[index] = table.pmi[rows].max(axis=0)
+    return values
 
 
 def lowest(scores: ArrayLike, *, n: int) -> Mask:
