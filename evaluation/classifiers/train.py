@@ -1,0 +1,198 @@
+"""Trains a classifier for comparison: the same recipe on all rows, on what a filter kept, on a random subset.
+
+Text models are fine-tuned with the Trainer of transformers, image models are trained with timm and RandAugment; the
+recipes are those of `builders.features`, whose defaults are the settings of Le Bras et al. 2020.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from builders.aflite import Machine
+from builders.features.checkpoints import fields_that_differ
+from builders.features.images import ImageRecipe, ImageSettings
+from builders.features.transformer import TransformerRecipe, TransformerSettings
+from builders.specs import read_override
+from builders.tables import from_table
+from evaluation import store
+from evaluation.classifiers.subsets import TrainingRows
+from evaluation.errors import EvaluationError
+from evaluation.models import check_choice
+
+RECORD, CONFIG = "training.json", "config.json"
+INPUT_COLUMNS = "input_columns"
+
+Settings = TransformerSettings | ImageSettings
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A checkpoint that ``probesieve eval`` scores.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it lies.
+    record : mapping
+        Its ``training.json``: ``data``, ``rows``, ``labels`` (counts by name), ``seed`` and ``recipe``.
+    fresh : bool
+        Whether this call trained it.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    fresh: bool
+
+
+def make_settings(data: TrainingRows, values: Mapping[str, Any]) -> Settings:
+    """Give the settings for text or images: the paper's, but for `values`.
+
+    Raises
+    ------
+    BuildError
+        If a value is unknown or of the wrong type.
+    """
+    kind: type[Settings] = ImageSettings if data.of_images else TransformerSettings
+    return from_table(kind, values, "training settings")
+
+
+def read_values(overrides: Sequence[str]) -> dict[str, Any]:
+    """Read ``KEY=VALUE`` settings as a command line has them.
+
+    Raises
+    ------
+    BuildError
+        If one is not of that form.
+    """
+    return dict(read_override(text) for text in overrides)
+
+
+def train_classifier(
+    data: TrainingRows,
+    out: Path,
+    *,
+    settings: Settings,
+    seed: int,
+    inputs: Sequence[str] | None = None,
+    name: str | None = None,
+    machine: Machine | None = None,
+) -> Trained:
+    """Train a classifier, or give the one that is there already from the same rows, settings and seed.
+
+    Parameters
+    ----------
+    data : TrainingRows
+        What to train on.
+    out : Path
+        Folder that gets the checkpoint's folder. A run that was killed goes on from ``out/.work``.
+    settings : TransformerSettings or ImageSettings
+        What to train and how.
+    seed : int
+        Decides new weights, order, augmentation and dropout. On a CPU equal seeds give equal weights.
+    inputs : sequence of str, optional
+        Input columns that the model gets to see, for partial-input baselines: ``["hypothesis"]``. All by default.
+    name : str, optional
+        Name of the checkpoint's folder; by default made of data, subset, inputs, model and seed.
+    machine : Machine, optional
+        Where it runs.
+
+    Returns
+    -------
+    Trained
+        The folder has ``config.json`` (with the class names, and ``input_columns`` for who scores it), the weights, a
+        text model's tokenizer, and ``training.json``, which is the same for equal seeds.
+
+    Raises
+    ------
+    EvaluationError
+        If there is no such input column, or the folder holds something else.
+    BuildError
+        If the rows, the settings and the machine do not go together.
+    HubError
+        If the model cannot be had from the Hub.
+    """
+    if seed < 0:
+        raise EvaluationError(f"--seed must be at least 0, not {seed}")
+    machine = machine or Machine()
+    columns = _columns(data, inputs)
+    recipe = _recipe(data, columns, settings, machine)
+    target = out / (name or default_name(data, settings, seed=seed, inputs=inputs))
+    record = {
+        "data": dict(data.facts),
+        "rows": len(data.rows),
+        "labels": _count_labels(data),
+        "seed": seed,
+        "recipe": dict(recipe.identity()),
+        "versions": store.versions(),
+    }
+    if target.exists():
+        _check_same(target, record)
+        return Trained(target, record, fresh=False)
+    work = out / ".work" / target.name
+    _logger.info("training %s on %d rows", target.name, len(data.rows))
+    recipe.train(data.rows, work, seed=seed)
+    _put(work, target, columns, record)
+    return Trained(target, record, fresh=True)
+
+
+def default_name(data: TrainingRows, settings: Settings, *, seed: int, inputs: Sequence[str] | None = None) -> str:
+    """Give the name of a checkpoint's folder: data, subset, what it reads if not all, model and seed."""
+    model = Path(settings.model.replace(":", "/")).name
+    subset = str(data.facts["subset"]).replace("=", "-")
+    parts = [data.facts["name"], subset, *(inputs or ()), model, f"seed{seed}"]
+    if limit := data.facts.get("limit"):
+        parts.insert(2, str(limit))
+    return "_".join(map(str, parts))
+
+
+def _columns(data: TrainingRows, inputs: Sequence[str] | None) -> tuple[str, ...]:
+    """Input columns in the data's order."""
+    if inputs is None:
+        return data.columns
+    for column in inputs:
+        check_choice("input column", column, data.columns)
+    return tuple(column for column in data.columns if column in inputs)
+
+
+def _recipe(
+    data: TrainingRows, columns: tuple[str, ...], settings: Settings, machine: Machine
+) -> TransformerRecipe | ImageRecipe:
+    if isinstance(settings, TransformerSettings):
+        return TransformerRecipe(settings, inputs=columns, names=data.names, device=machine.device)
+    return ImageRecipe(settings, inputs=columns, names=data.names, device=machine.device, workers=machine.workers)
+
+
+def _count_labels(data: TrainingRows) -> dict[str, int]:
+    labels = data.rows.select_columns(["label"]).with_format("arrow")[:]["label"].to_numpy()
+    counts = np.bincount(labels, minlength=len(data.names)).tolist()
+    if missing := [name for name, count in zip(data.names, counts, strict=True) if not count]:
+        _logger.warning("no row to train on has the label %s", ", ".join(missing[:5]))
+    return dict(zip(data.names, counts, strict=True))
+
+
+def _check_same(target: Path, record: Mapping[str, Any]) -> None:
+    if not (target / RECORD).is_file():
+        raise EvaluationError(f"{target} is there and holds no {RECORD}, so it is not ours: choose another --out")
+    before = store.read_json(target / RECORD)
+    before, now = ({key: of[key] for key in of if key != "versions"} for of in (before, dict(record)))
+    if different := fields_that_differ(before, json.loads(json.dumps(now))):
+        raise EvaluationError(f"{target} was trained otherwise ({different}): remove it, or pass another --name")
+
+
+def _put(work: Path, target: Path, columns: tuple[str, ...], record: Mapping[str, Any]) -> None:
+    """Say in the trained folder what it is, and move it to its place."""
+    model = work / "model" if (work / "model").is_dir() else work
+    config = store.read_json(model / CONFIG)
+    store.write_text(model / CONFIG, json.dumps({**config, INPUT_COLUMNS: list(columns)}, indent=2) + "\n")
+    store.write_text(model / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    model.rename(target)
+    shutil.rmtree(work, ignore_errors=True)
