@@ -133,9 +133,12 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BuildError(f"{path.name} is not valid TOML: {error}") from error
-    table["values_from"] = {**table.get("values_from", {})} | {
-        _override(table, text): _OVERRIDDEN for text in overrides
-    }
+    known = dict(table.get("values_from", {}))
+    for text in overrides:
+        key = _override(table, text)
+        # A table as a whole, such as another encoder, takes the place of all values in it.
+        known = {name: where for name, where in known.items() if not name.startswith(f"{key}.")} | {key: _OVERRIDDEN}
+    table["values_from"] = known
     return _spec(table, path.name)
 
 

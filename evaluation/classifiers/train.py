@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from builders.features.transformer import TransformerRecipe, TransformerSettings
 from builders.specs import read_override
 from builders.tables import from_table
 from evaluation import store
-from evaluation.classifiers.subsets import TrainingRows
+from evaluation.built_sets import find_built
+from evaluation.classifiers.ood import list_sets, load_ood_spec
+from evaluation.classifiers.subsets import TrainingRows, ood_training_rows, training_subset
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
 
@@ -53,6 +55,88 @@ class Trained:
     fresh: bool
 
 
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What a command asks for.
+
+    Attributes
+    ----------
+    data : str
+        A filtered folder, ORG/NAME on the Hub, or the name of a set out of distribution that has training rows.
+    subset, split, features
+        As for `evaluation.classifiers.subsets.training_subset`.
+    files : Path, optional
+        Files of a set out of distribution.
+    where : tuple of str
+        ``COLUMN=VALUE``: which rows of such a set.
+    limit : int, optional
+        Most rows.
+    model : str, optional
+        What to start from.
+    values : tuple of str
+        ``KEY=VALUE`` for the training settings.
+    inputs : tuple of str
+        Input columns that the model gets to see; empty for all.
+    """
+
+    data: str
+    subset: str = "full"
+    split: str = "train"
+    features: Path | None = None
+    files: Path | None = None
+    where: tuple[str, ...] = ()
+    limit: int | None = None
+    model: str | None = None
+    values: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+
+def train_seeds(
+    request: TrainingRequest, out: Path, *, seeds: Sequence[int], machine: Machine | None = None
+) -> Iterator[Trained]:
+    """Train a classifier with each of several seeds.
+
+    Parameters
+    ----------
+    request : TrainingRequest
+        What to train on and how.
+    out : Path
+        Folder that gets a folder a checkpoint.
+    seeds : sequence of int
+        Seeds, each once.
+    machine : Machine, optional
+        Where it runs.
+
+    Raises
+    ------
+    EvaluationError, BuildError, HubError
+        As `train_classifier` and the functions of `evaluation.classifiers.subsets`.
+    """
+    if len(set(seeds)) < len(seeds):
+        raise EvaluationError(f"--seed must name each seed once, not {', '.join(map(str, seeds))}")
+    values = dict(read_override(text) for text in request.values)
+    if request.model is not None:
+        values["model"] = request.model
+    for seed in seeds:
+        data = _requested_rows(request, seed).head(request.limit)
+        settings = make_settings(data, values)
+        yield train_classifier(data, out, settings=settings, seed=seed, inputs=request.inputs or None, machine=machine)
+
+
+def _requested_rows(request: TrainingRequest, seed: int) -> TrainingRows:
+    if request.data in list_sets():
+        if request.subset != "full" or request.features:
+            raise EvaluationError(f"{request.data} was not filtered: leave out --subset and --features, use --where")
+        named = dict(read_override(text) for text in request.where)
+        return ood_training_rows(
+            load_ood_spec(request.data), request.files, where={key: str(value) for key, value in named.items()}
+        )
+    if request.files or request.where:
+        raise EvaluationError(f"--files and --where are for one of {', '.join(list_sets())}, not for {request.data}")
+    built = find_built(request.data)
+    return training_subset(built, request.subset, split=request.split, features=request.features, seed=seed)
+
+
 def make_settings(data: TrainingRows, values: Mapping[str, Any]) -> Settings:
     """Give the settings for text or images: the paper's, but for `values`.
 
@@ -63,17 +147,6 @@ def make_settings(data: TrainingRows, values: Mapping[str, Any]) -> Settings:
     """
     kind: type[Settings] = ImageSettings if data.of_images else TransformerSettings
     return from_table(kind, values, "training settings")
-
-
-def read_values(overrides: Sequence[str]) -> dict[str, Any]:
-    """Read ``KEY=VALUE`` settings as a command line has them.
-
-    Raises
-    ------
-    BuildError
-        If one is not of that form.
-    """
-    return dict(read_override(text) for text in overrides)
 
 
 def train_classifier(
@@ -172,8 +245,7 @@ def _recipe(
 
 
 def _count_labels(data: TrainingRows) -> dict[str, int]:
-    labels = data.rows.select_columns(["label"]).with_format("arrow")[:]["label"].to_numpy()
-    counts = np.bincount(labels, minlength=len(data.names)).tolist()
+    counts = np.bincount(data.labels, minlength=len(data.names)).tolist()
     if missing := [name for name, count in zip(data.names, counts, strict=True) if not count]:
         _logger.warning("no row to train on has the label %s", ", ".join(missing[:5]))
     return dict(zip(data.names, counts, strict=True))
@@ -185,7 +257,7 @@ def _check_same(target: Path, record: Mapping[str, Any]) -> None:
     before = store.read_json(target / RECORD)
     before, now = ({key: of[key] for key in of if key != "versions"} for of in (before, dict(record)))
     if different := fields_that_differ(before, json.loads(json.dumps(now))):
-        raise EvaluationError(f"{target} was trained otherwise ({different}): remove it, or pass another --name")
+        raise EvaluationError(f"{target} was trained otherwise ({different}): remove it, or choose another --out")
 
 
 def _put(work: Path, target: Path, columns: tuple[str, ...], record: Mapping[str, Any]) -> None:
