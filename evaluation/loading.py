@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from builders.errors import HubError
 from evaluation.errors import EvaluationError
-from evaluation.models import Kind, ModelRef, check_choice
+from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -19,9 +19,12 @@ _CLASSES: dict[Kind, tuple[str, str]] = {
     "mlm": ("AutoModelForMaskedLM", "a masked-LM"),
     "causal": ("AutoModelForCausalLM", "a causal-LM"),
     "seq2seq": ("AutoModelForSeq2SeqLM", "an encoder-decoder"),
+    "text-classifier": ("AutoModelForSequenceClassification", "a text-classification"),
+    "image-classifier": ("AutoModelForImageClassification", "an image-classification"),
 }
-# No score depends on these: poolers feed classifiers, the rest are tables that a model fills by itself.
-_HARMLESS = re.compile(r"(^|\.)pooler\.|position_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+# Tables that a model fills by itself.
+_COMPUTED = re.compile(r"position_ids$|token_type_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+_POOLER = re.compile(r"(^|\.)pooler\.")  # feeds nothing but classifiers
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,39 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
     HubError
         If files cannot be fetched.
     """
+    chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
+    model, tokenizer = load_parts(ref, chosen, "AutoTokenizer", dtype=dtype)
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
+    device = chosen_device(device)
+    return Loaded(ref, moved(model, device), tokenizer, device, dtype, token_limit(model, tokenizer))
+
+
+def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tuple[Any, Any]:
+    """Load a model of transformers on the CPU, and what makes its inputs.
+
+    Parameters
+    ----------
+    ref : ModelRef
+        The checkpoint.
+    kind : str
+        Whose head the model is to have.
+    auto_class : str
+        ``AutoTokenizer`` or ``AutoImageProcessor``.
+    dtype : str
+        One of `DTYPES`.
+
+    Raises
+    ------
+    EvaluationError, HubError
+        As `load_model`.
+    """
     import torch
     import transformers
     from packaging.version import Version
 
-    chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
     check_choice("dtype", dtype, DTYPES)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    name, head = _CLASSES[chosen]
+    name, head = _CLASSES[kind]
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
     pinned = {"revision": ref.revision, "trust_remote_code": False}
     with _quiet(), _told(ref, head):
@@ -90,20 +118,36 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
             **{typed: getattr(torch, dtype)},
             **pinned,
         )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(ref.path, **pinned)
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
-        raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
+        maker = getattr(transformers, auto_class).from_pretrained(ref.path, **pinned)
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
-    _refuse_missing(ref, head, type(model).__name__, {*info["missing_keys"], *mismatched})
+    missing = {key for key in {*info["missing_keys"], *mismatched} if kind in CLASSIFIERS or not _POOLER.search(key)}
+    _refuse_missing(ref, head, type(model).__name__, missing)
+    return model, maker
+
+
+def chosen_device(device: str | None) -> str:
+    """Give the device that was asked for, else ``cuda`` where there is one, else ``cpu``."""
+    import torch
+
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def moved(model: Any, device: str) -> Any:
+    """Give a model on a device, in evaluation mode.
+
+    Raises
+    ------
+    EvaluationError
+        If the device cannot be used.
+    """
     try:
-        model = model.to(device).eval()
+        return model.to(device).eval()
     except (RuntimeError, AssertionError) as error:
         raise EvaluationError(f"device {device!r} cannot be used: {_first_line(error)}") from error
-    return Loaded(ref, model, tokenizer, device, dtype, token_limit(model, tokenizer))
 
 
 def _refuse_missing(ref: ModelRef, head: str, architecture: str, missing: set[str]) -> None:
-    needed = sorted(key for key in missing if not _HARMLESS.search(key))
+    needed = sorted(key for key in missing if not _COMPUTED.search(key))
     if needed:
         shown = ", ".join(needed[:4]) + (f" and {len(needed) - 4} more" if len(needed) > 4 else "")
         raise EvaluationError(

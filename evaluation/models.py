@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -18,8 +18,10 @@ from typing import Any, Literal, cast, get_args
 from builders.errors import HubError
 from evaluation.errors import EvaluationError
 
-Kind = Literal["qa", "mlm", "causal", "seq2seq"]
+Kind = Literal["qa", "mlm", "causal", "seq2seq", "text-classifier", "image-classifier"]
+Library = Literal["transformers", "timm"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+CLASSIFIERS: dict[Kind, str] = {"text-classifier": "text", "image-classifier": "image"}
 
 _HASHED = (".json", ".safetensors", ".bin", ".model", ".txt", ".jinja", ".pt")
 _TABLES: dict[Kind, str] = {
@@ -27,7 +29,10 @@ _TABLES: dict[Kind, str] = {
     "mlm": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
     "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
     "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+    "text-classifier": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
+    "image-classifier": "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
 }
+_ON_HUB = "hf-hub:"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class ModelRef:
         One of `KINDS`.
     local : bool
         Whether `path` is a folder.
+    library : str
+        ``transformers``, or ``timm`` for image classifiers that timm saved.
     """
 
     name: str
@@ -53,11 +60,17 @@ class ModelRef:
     sha: str
     kind: Kind
     local: bool
+    library: Library = "transformers"
 
     @property
     def revision(self) -> str | None:
         """What `from_pretrained` takes as revision."""
         return None if self.local else self.sha
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a result says of it."""
+        return {"name": self.name, "sha": self.sha, "kind": self.kind}
 
 
 def resolve_model(name: str, revision: str | None = None, *, kind: str | None = None) -> ModelRef:
@@ -66,7 +79,8 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
     Parameters
     ----------
     name : str
-        Hub id (``org/name``) or local folder.
+        Hub id (``org/name``), local folder, or a name with a tag under which timm has weights on the Hub
+        (``resnet18.a1_in1k``).
     revision : str, optional
         Branch, tag or sha on the Hub; ``main`` by default.
     kind : str, optional
@@ -91,15 +105,34 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
     elif name.count("/") > 1 or name.startswith((".", "/", "~")):
         raise EvaluationError(f"there is no folder {name}: pass a model folder or a Hub id such as org/name")
     else:
-        sha, path, local = _hub_sha(name, revision), name, False
-        config_path = _hub_config(name, sha)
+        path, local = _hub_id(name), False
+        sha = _hub_sha(path, revision)
+        config_path = _hub_config(path, sha)
     try:
         config = json.loads(config_path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise EvaluationError(f"{name}: config.json is not JSON ({error}); download the model again") from error
     if not isinstance(config, dict):
         raise EvaluationError(f"{name}: config.json holds no JSON object; download the model again")
-    return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local)
+    library: Library = "timm" if _is_timm(config) else "transformers"
+    return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local, library)
+
+
+def _hub_id(name: str) -> str:
+    """Give the repository that a name stands for: timm's own names have a tag and no owner."""
+    if name.startswith(_ON_HUB):
+        return name.removeprefix(_ON_HUB)
+    if "/" in name or "." not in name:
+        return name
+    import timm
+
+    known = name in timm.list_pretrained(f"{name.partition('.')[0]}.*")
+    config = timm.models.get_pretrained_cfg(name) if known else None
+    return str(config.hf_hub_id) if config is not None and config.hf_hub_id else name
+
+
+def _is_timm(config: dict[str, Any]) -> bool:
+    return isinstance(config.get("architecture"), str) and "architectures" not in config
 
 
 def find_kind(config: Any, *, name: str = "the model") -> Kind:
@@ -125,6 +158,8 @@ def find_kind(config: Any, *, name: str = "the model") -> Kind:
     config = config if isinstance(config, dict) else config.to_dict()
     architectures = [str(one) for one in config.get("architectures") or ()]
     hint = f"pass --kind ({', '.join(KINDS)}) if you know that it can do one"
+    if _is_timm(config):
+        return "image-classifier"
     if not architectures:
         raise EvaluationError(f"{name} names no architecture in its config.json; {hint}")
     kinds = {kind for architecture in architectures for kind in _kinds_of(architecture)}
@@ -132,7 +167,7 @@ def find_kind(config: Any, *, name: str = "the model") -> Kind:
         kinds = {"seq2seq"} if config.get("is_encoder_decoder") else set()
     written = ", ".join(architectures)
     if not kinds:
-        raise EvaluationError(f"{name} is of architecture {written}, which answers no questions here; {hint}")
+        raise EvaluationError(f"{name} is of architecture {written}, which has no head that can be scored; {hint}")
     if len(kinds) > 1:
         raise EvaluationError(f"{name} is of architecture {written}, which can be {' or '.join(sorted(kinds))}; {hint}")
     return kinds.pop()
@@ -142,7 +177,7 @@ def _kinds_of(architecture: str) -> Iterator[Kind]:
     """Kinds by transformers' own tables, or by the ending for an architecture that is not in them."""
     from transformers.models.auto import modeling_auto
 
-    known = [kind for kind, table in _TABLES.items() if architecture in getattr(modeling_auto, table).values()]
+    known = [kind for kind, table in _TABLES.items() if architecture in _names(getattr(modeling_auto, table))]
     if architecture.endswith("ForPreTraining"):
         known = ["mlm"]
     endings: dict[str, Kind] = {
@@ -151,8 +186,14 @@ def _kinds_of(architecture: str) -> Iterator[Kind]:
         "ForCausalLM": "causal",
         "LMHeadModel": "causal",
         "ForConditionalGeneration": "seq2seq",
+        "ForSequenceClassification": "text-classifier",
+        "ForImageClassification": "image-classifier",
     }
     yield from known or [kind for ending, kind in endings.items() if architecture.endswith(ending)]
+
+
+def _names(table: Mapping[str, str | tuple[str, ...]]) -> set[str]:
+    return {name for names in table.values() for name in ([names] if isinstance(names, str) else names)}
 
 
 def check_choice(what: str, given: str, known: Iterable[str]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from builders.folder import MANIFEST, Manifest, read_manifest, sha256
-from builders.hub import resolve_revision
 from builders.probes import schema
 from builders.unqover import build_unqover
+from evaluation.built_sets import BuiltSet, find_built
 from evaluation.errors import EvaluationError
 from unqover_data import BUNDLED, load_lists
 
@@ -84,55 +82,32 @@ def open_probe_set(source: str, *, config: str, revision: str | None = None) -> 
     HubError
         If the Hub has no such dataset or revision, or cannot be reached.
     """
-    path = Path(source).expanduser()
-    if path.is_dir():
-        if revision is not None:
-            raise EvaluationError(f"{source} is a folder and has no revision {revision!r}: leave it out")
-        manifest = read_manifest(path)
-        sha = str(manifest["sha256"])
-    elif source.count("/") != 1 or source.startswith((".", "/", "~")):
-        raise EvaluationError(
-            f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
-        )
-    else:
-        sha = resolve_revision(source, revision or "main")
-        path = _download(source, sha, config)
-        manifest = read_manifest(path)
-    if manifest.get("builder") != "unqover":
-        raise EvaluationError(f"{source} is no probe set but a set of builder {manifest.get('builder')!r}")
+    built = find_built(source, revision)
+    if built.builder != "unqover":
+        raise EvaluationError(f"{source} is no probe set but a set of builder {built.builder!r}")
     return ProbeSet(
-        name=manifest["name"],
-        version=manifest["version"],
+        name=built.name,
+        version=built.version,
         source=source,
-        revision=sha,
+        revision=built.revision,
         config=config,
-        rows=_read(path, manifest, config),
+        rows=_read(built, config),
     )
 
 
-def _download(repo_id: str, sha: str, config: str) -> Path:
-    from huggingface_hub import snapshot_download
-
-    wanted = [MANIFEST, f"{config}/*"]
-    return Path(snapshot_download(repo_id, repo_type="dataset", revision=sha, allow_patterns=wanted))
-
-
-def _read(folder: Path, manifest: Manifest, config: str) -> pa.Table:
-    configs: Mapping[str, Any] = manifest["configs"]
+def _read(built: BuiltSet, config: str) -> pa.Table:
+    configs = built.manifest["configs"]
     if config not in configs:
         close = difflib.get_close_matches(config, configs, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise EvaluationError(f"{manifest['name']} has no config {config!r} (it has {', '.join(configs)}){hint}")
-    names = configs[config]["test"]["files"]
-    for name in names:
-        if not (folder / name).is_file() or sha256(folder / name) != manifest["files"][name]["sha256"]:
-            raise EvaluationError(f"{folder}: {name} is missing or was edited; build or fetch the set again")
-    rows = pa.concat_tables(pq.read_table(folder / name) for name in names)
+        raise EvaluationError(f"{built.name} has no config {config!r} (it has {', '.join(configs)}){hint}")
+    files = built.files(configs[config]["test"]["files"])
+    rows = pa.concat_tables(pq.read_table(file) for file in files)
     missing = [column for column in schema(config).names if column not in rows.schema.names]
     if missing:
-        raise EvaluationError(f"{folder}: config {config} lacks the column {', '.join(missing)}; build it again")
+        raise EvaluationError(f"{built.source}: config {config} lacks the column {', '.join(missing)}; build it again")
     if not len(rows):
-        raise EvaluationError(f"{folder}: config {config} has no rows")
+        raise EvaluationError(f"{built.source}: config {config} has no rows")
     if pc.count_distinct(rows["id"]).as_py() < len(rows):
-        raise EvaluationError(f"{folder}: config {config} repeats an id; build it again")
+        raise EvaluationError(f"{built.source}: config {config} repeats an id; build it again")
     return rows

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from builders.progress import progress
 from evaluation import store
 from evaluation.errors import EvaluationError
-from evaluation.models import ModelRef, check_choice, resolve_model
+from evaluation.models import ModelRef, check_choice
 from evaluation.probe_sets import ProbeSet, default_sets, open_probe_set
 from evaluation.sampling import sample_rows
 from evaluation.scorers import check_options, make_scorer
@@ -65,18 +65,28 @@ class Engine:
     ----------
     device : str or None
         A torch device; None for ``cuda`` where there is one, else ``cpu``.
-    batch_size : int
-        Inputs at once.
-    workers : int
-        Shards at once.
+    batch_size : int or None
+        Inputs at once at most; None for 64, and for text classifiers as many as make a fixed number of tokens.
+    workers : int or None
+        Shards of probe sets at once, by default 1; for image classifiers processes that decode images.
     backend : str
         joblib's: ``loky`` on this machine, ``ray`` or ``dask`` on an engine that runs.
     """
 
     device: str | None = None
-    batch_size: int = 64
-    workers: int = 1
+    batch_size: int | None = None
+    workers: int | None = None
     backend: str = "loky"
+
+    @property
+    def inputs_at_once(self) -> int:
+        """Of a probe set."""
+        return 64 if self.batch_size is None else self.batch_size
+
+    @property
+    def shards_at_once(self) -> int:
+        """Of a probe set."""
+        return 1 if self.workers is None else self.workers
 
 
 @dataclass(frozen=True)
@@ -89,15 +99,13 @@ class Evaluated:
 
 
 def evaluate_all(
-    model: str,
+    ref: ModelRef,
     datasets: Sequence[str] | None,
     options: Options,
     *,
     engine: Engine,
     out: Path,
     overwrite: bool = False,
-    revision: str | None = None,
-    kind: str | None = None,
     config: str | None = None,
     dataset_revision: str | None = None,
 ) -> Iterator[Evaluated]:
@@ -105,18 +113,17 @@ def evaluate_all(
 
     Parameters
     ----------
-    model : str
-        Hub id or local folder.
+    ref : ModelRef
+        The model, pinned.
     datasets : sequence of str or None
         Folders or ORG/NAME; None for the four sets in ``./build``, built where they are not there.
     options, engine, out, overwrite
         As for `evaluate`.
-    revision, dataset_revision : str, optional
-        Of the model and of the datasets on the Hub.
-    kind, config : str, optional
-        Instead of what the checkpoint says, and of the config for its kind.
+    config : str, optional
+        Instead of the config for the model's kind.
+    dataset_revision : str, optional
+        Of the datasets on the Hub.
     """
-    ref = resolve_model(model, revision, kind=kind)
     chosen = config or ("mlm" if ref.kind == "mlm" else "qa")
     sources = datasets or default_sets(Path("build"))
     sets = [open_probe_set(source, config=chosen, revision=dataset_revision) for source in sources]
@@ -150,7 +157,7 @@ def evaluate(
         If the model, the set and the options do not go together, or other options made what is there.
     """
     _check(ref, options, engine)
-    place = store.place_of(out, ref, probes, options.protocol)
+    place = store.place_of(out, ref, f"{probes.name}@{probes.version}", probes.config, options.protocol)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.revision, **asdict(options)}
     if not overwrite and (found := store.read_result(place, settings)):
         return Evaluated(found, place.result, fresh=False)
@@ -171,7 +178,7 @@ def evaluate(
             raise
         scores, seconds = store.merge_shards(place, shards)
         result = {
-            "model": {"name": ref.name, "sha": ref.sha, "kind": ref.kind},
+            "model": ref.facts,
             "dataset": probes.facts,
             "settings": settings,
             "coverage": coverage,
@@ -192,8 +199,8 @@ def _check(ref: ModelRef, options: Options, engine: Engine) -> None:
     given = {"prompt": options.prompt, "chat": options.chat, "pronouns": options.pronouns}
     check_options(ref.kind, options.protocol, dtype=options.dtype, joint=options.joint, **given)
     for name, value, least in (
-        ("--workers", engine.workers, 1),
-        ("--batch-size", engine.batch_size, 1),
+        ("--workers", engine.shards_at_once, 1),
+        ("--batch-size", engine.inputs_at_once, 1),
         ("--seed", options.seed, 0),
     ):
         if value < least:
@@ -217,7 +224,7 @@ def aggregates_of(rows: pa.Table, scores: pa.Table, *, seed: int) -> dict[str, A
 
 def _scorer(ref: ModelRef, options: Options, engine: Engine) -> Scorer:
     """Load the model once a process."""
-    return _cached_scorer(ref, options, engine.device, engine.batch_size)
+    return _cached_scorer(ref, options, engine.device, engine.inputs_at_once)
 
 
 @functools.lru_cache(maxsize=1)
@@ -232,7 +239,7 @@ def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Opti
 
     missing = [number for number in range(shards) if not place.shard(number).is_file()]
     # Only joblib's own backends give shards back as they are finished; the others get some at a time.
-    step = len(missing) or 1 if engine.backend == "loky" else 4 * engine.workers
+    step = len(missing) or 1 if engine.backend == "loky" else 4 * engine.shards_at_once
 
     def finished() -> Iterator[None]:
         for start in range(0, len(missing), step):
@@ -241,7 +248,7 @@ def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Opti
 
     gives = "generator_unordered" if engine.backend == "loky" else "list"
     with parallel_config(**_backend(engine)):
-        parallel = Parallel(n_jobs=engine.workers, return_as=gives)
+        parallel = Parallel(n_jobs=engine.shards_at_once, return_as=gives)
         for _ in progress(finished(), total=shards, label=place.result.stem, done=shards - len(missing)):
             pass
 
@@ -266,8 +273,8 @@ def _backend(engine: Engine) -> Mapping[str, Any]:
     """Arguments of joblib's ``parallel_config``; registers the backend of an engine that is not joblib's own."""
     check_choice("backend", engine.backend, ("loky", "ray", "dask"))
     if engine.backend == "loky":
-        threads = max(1, (os.cpu_count() or 1) // engine.workers)
-        return {"backend": "loky", "inner_max_num_threads": threads} if engine.workers > 1 else {}
+        threads = max(1, (os.cpu_count() or 1) // engine.shards_at_once)
+        return {"backend": "loky", "inner_max_num_threads": threads} if engine.shards_at_once > 1 else {}
     try:
         if engine.backend == "ray":
             importlib.import_module("ray.util.joblib").register_ray()

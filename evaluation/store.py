@@ -1,8 +1,8 @@
 """Where results lie, and how a run that was stopped goes on.
 
-``OUT/<org__model>/<model sha>/<dataset>@<version>/<config>.<protocol>.json`` and beside it ``.parquet`` with the scores
-of every row. Until both are there, a hidden folder beside them holds the rows to score, the settings and a file a
-finished shard; a run with the same settings continues it.
+``OUT/<org__model>/<model sha>/<dataset>@<version>/<config or split>.<protocol>.json`` and beside it ``.parquet`` with
+the scores of every row. Until both are there, a hidden folder beside them holds the rows to score, the settings and a
+file a finished shard; a run with the same settings continues it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef
-from evaluation.probe_sets import ProbeSet
 
 ROWS_PER_SHARD = 2_000
 SETTINGS, ROWS = "settings.json", "rows.parquet"
+_LIBRARIES = ("probesieve", "torch", "transformers", "tokenizers", "timm", "pillow", "numpy")
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,20 @@ class Place:
         return self.partial / f"shard-{number:05d}.parquet"
 
 
-def place_of(out: Path, ref: ModelRef, probes: ProbeSet, protocol: str) -> Place:
-    """Give the place of a result."""
-    model = Path(ref.name).resolve().name if ref.local else ref.name.replace("/", "__")
-    return Place(out / model / ref.sha / f"{probes.name}@{probes.version}" / f"{probes.config}.{protocol}.json")
+def place_of(out: Path, ref: ModelRef, dataset: str, part: str, protocol: str) -> Place:
+    """Give the place of a result.
+
+    Parameters
+    ----------
+    out : Path
+        The results folder.
+    ref : ModelRef
+        The model.
+    dataset, part, protocol : str
+        ``NAME@VERSION`` of the set, what of it was scored (a config or a split), and how.
+    """
+    model = Path(ref.name).resolve().name if ref.local else ref.path.replace("/", "__")
+    return Place(out / model / ref.sha / dataset / f"{part}.{protocol}.json")
 
 
 def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -127,7 +137,10 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
 
 def versions() -> dict[str, str]:
     """Versions of all that scores may depend on."""
-    return {name: metadata.version(name) for name in ("probesieve", "torch", "transformers", "tokenizers", "numpy")}
+    return {
+        name: metadata.version(name)
+        for name in ("probesieve", "torch", "transformers", "tokenizers", "timm", "pillow", "numpy")
+    }
 
 
 def shard_rows(place: Place, number: int) -> pa.Table:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builders.reading import aligned
+from evaluation.classifiers.text import classifier_text
 from evaluation.metrics import METRICS
 
 TOP = 5
@@ -17,8 +18,10 @@ def result_text(result: Mapping[str, Any]) -> str:
     Parameters
     ----------
     result : mapping
-        A result as it is stored.
+        A result as it is stored, of a probe set or a classifier.
     """
+    if "splits" in result:
+        return classifier_text(result)
     model, dataset, settings = result["model"], result["dataset"], result["settings"]
     drawn = f"{result['rows']:,} of {dataset['rows']:,} rows" if result["rows"] < dataset["rows"] else "all rows"
     associations = result["tables"]["subject_attribute"]

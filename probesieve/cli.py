@@ -13,6 +13,8 @@ import typer
 
 from builders.errors import BuildError, HubError
 from evaluation.errors import EvaluationError
+from probesieve import eval_commands
+from probesieve.options import Progress
 from unqover_data import ListError, list_classes, load_lists, read_toml
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
@@ -23,7 +25,6 @@ _SETTINGS: dict[str, Any] = {
 }
 
 Lists = Annotated[str, typer.Option("--lists", help=_LISTS_HELP)]
-Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress bars on a terminal.")]
 
 app = typer.Typer(
     help="UnQover probe sets and AFLite-filtered datasets: build them, push them, score models on them.\n\n"
@@ -206,107 +207,11 @@ def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lis
     print(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
 
 
-@app.command("eval")
-def evaluate(
-    model: Annotated[str, typer.Option(help="Hub id or local folder.")],
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(help="Built folder or ORG/NAME; may be repeated. By default the four sets in ./build."),
-    ] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or sha of the model.")] = None,
-    dataset_revision: Annotated[str | None, typer.Option(help="Branch, tag or sha of a dataset on the Hub.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="qa, mlm, causal or seq2seq, if the checkpoint does not say.")
-    ] = None,
-    config: Annotated[str | None, typer.Option(help="By default mlm for masked LMs, else qa.")] = None,
-    protocol: Annotated[str, typer.Option(help="exact, or paper: what the released code did.")] = "exact",
-    sample: Annotated[str | None, typer.Option(help="A share (0.02) or a number (20000) of rows, balanced.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample and the intervals.")] = 0,
-    prompt: Annotated[str | None, typer.Option(help="With {context} and {question}; causal and seq2seq.")] = None,
-    chat: Annotated[
-        bool | None, typer.Option("--chat/--no-chat", help="Use the chat template; by default where there is one.")
-    ] = None,
-    joint: Annotated[bool, typer.Option("--joint", help="Product of token probabilities, not geometric mean.")] = False,
-    pronouns: Annotated[
-        bool | None, typer.Option("--pronouns/--no-pronouns", help="Pool she and he; masked LMs.")
-    ] = None,
-    context_prefix: Annotated[str | None, typer.Option(help="newsqa, or a text before every context.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
-    device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
-    batch_size: Annotated[int, typer.Option(help="Inputs at once; changes no score.")] = 64,
-    workers: Annotated[int, typer.Option(help="Shards at once.")] = 1,
-    backend: Annotated[str, typer.Option(help="loky, ray or dask.")] = "loky",
-    out: Annotated[Path, typer.Option(help="Results folder.")] = Path("results"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results of other settings.")] = False,
-    eval_results: Annotated[
-        Path | None, typer.Option(help="Also write .eval_results/*.yaml for the model's repository there.")
-    ] = None,
-    progress: Progress = True,
-) -> None:
-    """Score a model on probe sets.
-
-    Example: probesieve eval --model MODEL --dataset build/unqover-religion --sample 2000
-    """
-    from builders.progress import switch_off
-    from evaluation.hub_results import check_on_hub, write_eval_results
-    from evaluation.run import Engine, Options, evaluate_all
-    from evaluation.text import result_text
-
-    if not progress:
-        switch_off()
-    if eval_results:
-        check_on_hub(dataset)
-    options = Options(
-        protocol=protocol,
-        sample=sample,
-        seed=seed,
-        dtype=dtype,
-        context_prefix=context_prefix,
-        prompt=prompt,
-        chat=chat,
-        joint=joint,
-        pronouns=pronouns,
-    )
-    engine = Engine(device=device, batch_size=batch_size, workers=workers, backend=backend)
-    wanted = {"revision": revision, "kind": kind, "config": config, "dataset_revision": dataset_revision}
-    results = []
-    for done in evaluate_all(model, dataset, options, engine=engine, out=out, overwrite=overwrite, **wanted):
-        results.append(done.result)
-        print(f"{result_text(done.result)}\n\n{'Stored' if done.fresh else 'Was there'}: {done.path}\n")
-    if eval_results:
-        print("\n".join(f"Written: {path}" for path in write_eval_results(results, eval_results)))
-
-
-@app.command("compare")
-def compare(
-    results: Annotated[list[Path], typer.Argument(metavar="RESULT.json...", help="Stored results on one set.")],
-    base: Annotated[Path | None, typer.Option(help="Result of the language model that the others come from.")] = None,
-    top: Annotated[int, typer.Option(help="Pairs to show for each model.", min=1)] = 10,
-) -> None:
-    """Set models side by side: ranks of subjects, strongest pairs, shared attributes, shift from a base model.
-
-    Example: probesieve compare results/*/*/unqover-religion@1.0.0/qa.exact.json
-    """
-    from evaluation.compare import compare_text
-
-    print(compare_text(results, base=base, top=top))
-
-
-@app.command("export-scores")
-def export_scores(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="RESULTS/<org__model>/<sha> of one model.")],
-    out: Annotated[Path, typer.Option(help="Folder that gets the dataset folder.")] = Path("build"),
-    version: Annotated[str, typer.Option(help="MAJOR.MINOR.PATCH.")] = "1.0.0",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that is there.")] = False,
-) -> None:
-    """Make the per-row scores of a model a dataset folder, to push with `probesieve push`.
-
-    Example: probesieve export-scores results/org__model/SHA
-    """
-    from evaluation.hub_results import build_score_set
-
-    folder, manifest = build_score_set(results, out, version=version, overwrite=overwrite)
-    print(f"Built {folder} with {len(manifest['configs'])} configs; push it with: probesieve push {folder} ORG/NAME")
+app.command("eval")(eval_commands.evaluate)
+app.command("difficulty")(eval_commands.difficulty)
+app.command("humans")(eval_commands.humans)
+app.command("compare")(eval_commands.compare)
+app.command("export-scores")(eval_commands.export_scores)
 
 
 @app.command("push")

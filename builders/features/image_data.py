@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _WHITE = (255, 255, 255, 255)
 _TRANSLATION = 100 / 600
+
+Transform = Callable[["Image"], "Image | NDArray[Any]"]
 
 
 @dataclass(frozen=True)
@@ -175,11 +177,11 @@ class ImageRows:
         Rows with the images.
     column : str
         Name of the image column.
-    transform : Evaluation or Augmentation
-        What makes the model's input.
+    transform : Augmentation or callable
+        What makes the model's input of an RGB image: another image, or an array as the model takes it.
     """
 
-    def __init__(self, rows: Dataset, column: str, transform: Evaluation | Augmentation) -> None:
+    def __init__(self, rows: Dataset, column: str, transform: Augmentation | Transform) -> None:
         import datasets
 
         if not isinstance(rows.features.get(column), datasets.Image):
@@ -190,8 +192,8 @@ class ImageRows:
         self._column = column
         self._transform = transform
 
-    def __getitems__(self, items: Sequence[tuple[int, int]]) -> list[NDArray[np.uint8] | BuildError]:
-        """Give the pixels, uint8 of shape (3, size, size), of each item, or the error of one that cannot be read."""
+    def __getitems__(self, items: Sequence[tuple[int, int]]) -> list[NDArray[Any] | BuildError]:
+        """Give the pixels of each item, (3, size, size), uint8 for images, or the error of one that cannot be read."""
         batch = self._rows[[row for _, row in items]]
         places = batch.get("source_index") or [row for _, row in items]
         return [
@@ -199,7 +201,7 @@ class ImageRows:
             for value, place, (epoch, row) in zip(batch[self._column], places, items, strict=True)
         ]
 
-    def _pixels(self, value: Any, place: int, epoch: int, row: int) -> NDArray[np.uint8] | BuildError:
+    def _pixels(self, value: Any, place: int, epoch: int, row: int) -> NDArray[Any] | BuildError:
         if value is None:
             return BuildError(f"row {place} (source_index) has no image in column {self._column!r}; leave the row out")
         try:
@@ -211,10 +213,10 @@ class ImageRows:
                 f"the image of row {place} (source_index{where}) cannot be read ({reason}); mend it or leave it out"
             )
         if isinstance(self._transform, Augmentation):
-            image = self._transform(image, epoch=epoch, row=row)
+            made: Image | NDArray[Any] = self._transform(image, epoch=epoch, row=row)
         else:
-            image = self._transform(image)
-        return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+            made = self._transform(image)
+        return made if isinstance(made, np.ndarray) else np.ascontiguousarray(np.asarray(made).transpose(2, 0, 1))
 
 
 @dataclass(frozen=True)
@@ -279,6 +281,30 @@ def loaded(
     BuildError
         If an image cannot be read, or a worker was killed.
     """
+    for pixels, broken in loaded_apart(rows, batches, workers=workers, pinned=pinned):
+        for error in broken.values():
+            raise error
+        if pixels is not None:
+            yield pixels
+
+
+def loaded_apart(
+    rows: ImageRows, batches: Sequence[Any] | EpochBatches, *, workers: int, pinned: bool
+) -> Iterator[tuple[torch.Tensor | None, dict[int, BuildError]]]:
+    """Load batches as `loaded` does, and go on where an image cannot be read.
+
+    Yields
+    ------
+    Tensor, shape (readable, 3, size, size), or None
+        The images that can be read, in order; None where there is none.
+    dict of int to BuildError
+        What is wrong with the others, by their place in the batch.
+
+    Raises
+    ------
+    BuildError
+        If a worker was killed.
+    """
     import torch
     from torch.utils.data import DataLoader
 
@@ -294,10 +320,7 @@ def loaded(
         with warnings.catch_warnings():  # from Python 3.12; the workers touch nothing that has threads
             warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
             iterator = iter(loader)
-        for batch in iterator:
-            if isinstance(batch, BuildError):
-                raise batch
-            yield batch
+        yield from iterator
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
             raise
@@ -307,12 +330,9 @@ def loaded(
         ) from error
 
 
-def _collate(items: list[NDArray[np.uint8] | BuildError]) -> torch.Tensor | BuildError:
+def _collate(items: list[NDArray[Any] | BuildError]) -> tuple[torch.Tensor | None, dict[int, BuildError]]:
     import torch
 
-    pixels = []
-    for item in items:
-        if isinstance(item, BuildError):
-            return item
-        pixels.append(item)
-    return torch.from_numpy(np.stack(pixels))
+    pixels = [item for item in items if not isinstance(item, BuildError)]
+    broken = {place: item for place, item in enumerate(items) if isinstance(item, BuildError)}
+    return torch.from_numpy(np.stack(pixels)) if pixels else None, broken

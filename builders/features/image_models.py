@@ -217,8 +217,8 @@ def create(architecture: str, *, classes: int, size: int, **rates: float) -> nn.
     return _made(architecture, **given)
 
 
-def load(checkpoint: Checkpoint, *, size: int, **rates: float) -> nn.Module:
-    """Make a model with the weights of a checkpoint and the output layer that they have.
+def load(checkpoint: Checkpoint, *, size: int | None, **rates: float) -> nn.Module:
+    """Make a model with the weights of a checkpoint and the output layer that they have; None for its own size.
 
     Raises
     ------
@@ -237,14 +237,14 @@ def load(checkpoint: Checkpoint, *, size: int, **rates: float) -> nn.Module:
         folder = _fetched(checkpoint)
         architecture, file = _architecture(folder), folder / _WEIGHTS
         written = _config(folder)
-        config = {**written.get("pretrained_cfg", written)}
+        config = {"label_names": written.get("label_names"), **written.get("pretrained_cfg", written)}
         given = {**written.get("model_args", {}), **given}
     state = read_weights(file)
     known = {entry.name for entry in fields(timm.models.PretrainedCfg)} - set(_SOURCES)
     config = {key: value for key, value in config.items() if key in known}
     config["num_classes"] = _classes(state, config)
     given.pop("num_classes", None)
-    if config.get("fixed_input_size"):
+    if config.get("fixed_input_size") and size:
         given["img_size"] = size
     try:
         model = _made(architecture, pretrained=True, pretrained_cfg={**config, "state_dict": state}, **given)
@@ -347,6 +347,15 @@ class Forward:
             features = self.model.forward_head(maps, pre_logits=True)
             outputs = self.model.forward_head(maps)
         return features.flatten(1).float(), outputs.float()
+
+    def logits(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Give the classifier's output, float32 of shape (batch, K), in evaluation mode."""
+        import torch
+
+        self.model.eval()
+        with torch.inference_mode(), self.autocast():
+            outputs: torch.Tensor = self.model(self.inputs(pixels))
+        return outputs.float()
 
     def width(self, size: int) -> int:
         """Give d, found with an image of `size` pixels; raise `BuildError` if the model cannot take that size."""

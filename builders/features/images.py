@@ -314,7 +314,7 @@ class ImageEncoder:
         if not len(rows):
             raise BuildError("no rows to encode; the source, or what was chosen of it, is empty")
         recipe = self._recipe
-        batches = _batches(len(rows), recipe.settings.batch_size)
+        batches = batches_in_order(len(rows), recipe.settings.batch_size)
         features = np.empty((len(rows), self.width), np.float32)
         logits = np.empty((len(rows), len(recipe.names)), np.float32) if self._with_logits else None
         images = ImageRows(rows, recipe.column, self._transform)
@@ -334,7 +334,7 @@ class ImageEncoder:
         return Encoded(features, logits)
 
 
-def _batches(rows: int, size: int) -> list[list[tuple[int, int]]]:
+def batches_in_order(rows: int, size: int) -> list[list[tuple[int, int]]]:
     """Cut rows into batches, the first of them small so that the model need not wait for one worker to fill it."""
     small = max(1, size // 8)
     starts = [*range(0, min(size, rows), small), *range(size, rows, size)]

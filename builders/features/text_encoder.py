@@ -75,13 +75,25 @@ class TransformerEncoder:
         The logits' column of each label name; None if the logits mean something else.
     device : str
         Where the model is.
+    most_rows : int, optional
+        Rows of a batch at most, where there is another limit than that of tokens.
     """
 
-    def __init__(self, tokenizer: RowTokenizer, forward: Forward, *, order: list[int] | None, device: str) -> None:
+    def __init__(
+        self,
+        tokenizer: RowTokenizer,
+        forward: Forward,
+        *,
+        order: list[int] | None,
+        device: str,
+        most_rows: int | None = None,
+    ) -> None:
         """Find the width of the features by encoding a word."""
         import torch
 
         self._tokenizer, self._forward, self._order, self._device = tokenizer, forward, order, device
+        self._most_tokens = _TOKENS_OF_BATCH["cpu" if device == "cpu" else "cuda"]
+        self._most_rows = most_rows or self._most_tokens
         self._pad = {"input_ids": tokenizer.tokenizer.pad_token_id, "attention_mask": 0}
         self._pad["token_type_ids"] = tokenizer.tokenizer.pad_token_type_id
         self._left = tokenizer.tokenizer.padding_side == "left"
@@ -93,10 +105,15 @@ class TransformerEncoder:
 
         Rows are batched by length within blocks of a fixed size, so equal `rows` give equal bits on one machine.
         """
-        made = [self._encode_block(tokens) for tokens in self.tokenised(rows)]
-        features = np.concatenate([part for part, _ in made]) if made else np.empty((0, self.width), np.float32)
-        logits = [part for _, part in made if part is not None]
+        made = list(self.encoded(rows))
+        features = np.concatenate([part.features for part in made]) if made else np.empty((0, self.width), np.float32)
+        logits = [part.logits for part in made if part.logits is not None]
         return Encoded(features, np.concatenate(logits) if logits else None)
+
+    def encoded(self, rows: Dataset) -> Iterator[Encoded]:
+        """Give what `encode` gives block by block."""
+        for tokens in self.tokenised(rows):
+            yield self._encode_block(tokens)
 
     def tokenised(self, rows: Dataset) -> Iterator[Tokens]:
         """Give tokens block by block, making those of the next while the caller is busy with one."""
@@ -121,7 +138,7 @@ class TransformerEncoder:
         start = 0
         while start < order.size:
             longest = int(lengths[order[start]])
-            places = order[start : start + max(1, _TOKENS_OF_BATCH[self._device] // longest)]
+            places = order[start : start + min(self._most_rows, max(1, self._most_tokens // longest))]
             if self._left:  # padding before the text would move its positions, so these get none
                 places = places[lengths[places] == longest]
             start += places.size
@@ -133,7 +150,7 @@ class TransformerEncoder:
                 batch[name] = torch.from_numpy(padded).to(self._device)
             yield places, batch
 
-    def _encode_block(self, tokens: Tokens) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    def _encode_block(self, tokens: Tokens) -> Encoded:
         import torch
 
         with torch.inference_mode():
@@ -141,6 +158,6 @@ class TransformerEncoder:
             back = np.argsort(np.concatenate([places for places, _, _ in made]))
             features = torch.cat([features for _, features, _ in made]).float().cpu().numpy()[back]
             if self._order is None:
-                return features, None
+                return Encoded(features, None)
             logits = torch.cat([logits for _, _, logits in made]).float().cpu().numpy()[back]
-        return features, np.ascontiguousarray(logits[:, self._order])
+        return Encoded(features, np.ascontiguousarray(logits[:, self._order]))

@@ -30,6 +30,10 @@ SHA = "0123456789" * 4
         ("T5ForConditionalGeneration", "seq2seq"),
         ("BartForConditionalGeneration", "seq2seq"),
         ("MarianMTModel", "seq2seq"),
+        ("RobertaForSequenceClassification", "text-classifier"),
+        ("BrandNewForSequenceClassification", "text-classifier"),
+        ("ViTForImageClassification", "image-classifier"),
+        ("DeiTForImageClassificationWithTeacher", "image-classifier"),
     ],
 )
 def test_the_kind_comes_from_the_architecture(architecture: str, kind: str) -> None:
@@ -41,9 +45,8 @@ def test_the_kind_comes_from_the_architecture(architecture: str, kind: str) -> N
     ("config", "message"),
     [
         ({}, "names no architecture in its config.json; pass --kind"),
-        ({"architectures": ["BertModel"]}, "BertModel, which answers no questions here"),
-        ({"architectures": ["ViTForImageClassification"]}, "ViTForImageClassification, which answers no"),
-        ({"architectures": ["LlavaForConditionalGeneration"]}, "answers no questions here"),
+        ({"architectures": ["BertModel"]}, "BertModel, which has no head that can be scored"),
+        ({"architectures": ["LlavaForConditionalGeneration"]}, "which has no head that can be scored"),
         ({"architectures": ["XLMWithLMHeadModel"]}, "which can be causal or mlm; pass --kind"),
         ({"architectures": ["BertForMaskedLM", "BertForQuestionAnswering"]}, "which can be mlm or qa; pass --kind"),
     ],

@@ -170,7 +170,7 @@ def test_an_error_keeps_finished_shards_and_leaves_nothing_else(
 
 
 def test_two_runs_into_one_place_are_kept_apart(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
-    place = store.place_of(tmp_path, model, probes, "exact")
+    place = store.place_of(tmp_path, model, f"{probes.name}@{probes.version}", "qa", "exact")
     with store.locked(place), pytest.raises(EvaluationError, match="another run is scoring"):
         evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
     assert evaluate(model, probes, Options(), engine=CPU, out=tmp_path).fresh
@@ -179,7 +179,7 @@ def test_two_runs_into_one_place_are_kept_apart(probes: ProbeSet, model: ModelRe
 def test_a_partial_of_another_version_is_not_mixed_in(
     probes: ProbeSet, model: ModelRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = store.place_of(tmp_path, model, probes, "exact")
+    place = store.place_of(tmp_path, model, f"{probes.name}@{probes.version}", "qa", "exact")
     place.partial.mkdir(parents=True)
     store.open_partial(place, {"seed": 0}, probes.rows)
     monkeypatch.setattr(store, "versions", lambda: {"torch": "0"})

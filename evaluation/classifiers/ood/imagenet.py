@@ -20,6 +20,13 @@ def imagenet_a_classes() -> tuple[str, ...]:
     return tuple(_lines("imagenet_a_synsets.txt"))
 
 
+def imagenet_classes() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """ImageNet's 1,000 classes in their usual order: in words, as datasets name them, and as WordNet ids."""
+    ids = tuple(_lines("imagenet_synsets.txt"))
+    lemmas = dict(line.split("\t") for line in _lines("imagenet_synset_to_lemma.txt"))
+    return tuple(lemmas[wnid] for wnid in ids), ids
+
+
 def imagenet_a_columns(classes: int, names: Sequence[str] | None = None) -> NDArray[np.int64]:
     """Find the outputs of a model that are ImageNet-A's classes.
 

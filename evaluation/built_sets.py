@@ -1,0 +1,105 @@
+"""A set that `builders` made: a folder, or a dataset on the Hub pinned to a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from builders.folder import MANIFEST, Manifest, read_manifest, sha256
+from builders.hub import resolve_revision
+from evaluation.errors import EvaluationError
+
+
+@dataclass(frozen=True)
+class BuiltSet:
+    """What is known of a set before its rows are read.
+
+    Attributes
+    ----------
+    source : str
+        Folder or Hub id, as it was given.
+    revision : str
+        Commit on the Hub; for a folder the SHA-256 that its manifest has of itself.
+    local : bool
+        Whether it is a folder.
+    folder : Path
+        Where the manifest lies.
+    manifest : dict
+    """
+
+    source: str
+    revision: str
+    local: bool
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def name(self) -> str:
+        """As in the manifest."""
+        return str(self.manifest["name"])
+
+    @property
+    def version(self) -> str:
+        """As in the manifest."""
+        return str(self.manifest["version"])
+
+    @property
+    def builder(self) -> str | None:
+        """``unqover`` for probe sets, ``aflite`` for filtered sets."""
+        return self.manifest.get("builder")
+
+    def files(self, names: Iterable[str]) -> list[Path]:
+        """Give files of the set, fetched if it is on the Hub, after a look at their sums.
+
+        Raises
+        ------
+        EvaluationError
+            If one is missing or was edited.
+        """
+        wanted = list(names)
+        folder = self.folder if self.local else _download(self.source, self.revision, wanted)
+        for name in wanted:
+            if not (folder / name).is_file() or sha256(folder / name) != self.manifest["files"][name]["sha256"]:
+                raise EvaluationError(f"{folder}: {name} is missing or was edited; build or fetch the set again")
+        return [folder / name for name in wanted]
+
+
+def find_built(source: str, revision: str | None = None) -> BuiltSet:
+    """Read a set's manifest, and pin the set.
+
+    Parameters
+    ----------
+    source : str
+        A built folder, or a dataset's ORG/NAME on the Hub.
+    revision : str, optional
+        Tag, branch or sha on the Hub; ``main`` by default.
+
+    Raises
+    ------
+    EvaluationError
+        If it is neither.
+    BuildError
+        If a folder is unfinished, or its manifest was edited.
+    HubError
+        If the Hub has no such dataset or revision, or cannot be reached.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        if revision is not None:
+            raise EvaluationError(f"{source} is a folder and has no revision {revision!r}: leave it out")
+        manifest = read_manifest(path)
+        return BuiltSet(source, str(manifest["sha256"]), True, path, manifest)
+    if source.count("/") != 1 or source.startswith((".", "/", "~")):
+        raise EvaluationError(
+            f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
+        )
+    sha = resolve_revision(source, revision or "main")
+    path = _download(source, sha, [MANIFEST])
+    return BuiltSet(source, sha, False, path, read_manifest(path))
+
+
+def _download(repo_id: str, sha: str, names: list[str]) -> Path:
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(repo_id, repo_type="dataset", revision=sha, allow_patterns=names))

@@ -1,0 +1,379 @@
+"""Scores a classifier on filtered sets and on sets out of distribution: draws, scores shard by shard, sums up."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builders.progress import counter
+from evaluation import store
+from evaluation.built_sets import BuiltSet, find_built
+from evaluation.classifiers.labels import SUBSET, LabelMap, match_labels
+from evaluation.classifiers.ood import OodSpec, imagenet_a_columns
+from evaluation.classifiers.predict import Classifier, Outputs, check_together, load_classifier
+from evaluation.classifiers.sets import LabelledRows, labelled_splits, read_ood_rows, read_split
+from evaluation.classifiers.summary import BROKEN, prediction_columns, summarize
+from evaluation.errors import EvaluationError
+from evaluation.loading import DTYPES
+from evaluation.models import CLASSIFIERS, ModelRef, check_choice, resolve_model
+from evaluation.run import Engine, Evaluated
+
+PROTOCOL = "exact"
+
+_NAMED = 3
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ClassifierOptions:
+    """What decides the predictions of a classifier; stored with the result, and compared before a run goes on.
+
+    Attributes
+    ----------
+    limit : int or None
+        Rows of each split, drawn at random; None for all.
+    seed : int
+        Of the draw.
+    dtype : str
+        ``float32``, ``float16`` or ``bfloat16``.
+    label_map : str or None
+        What the model's classes mean, ``0=entailment,1=neutral,2=contradiction``; by default the names that it has.
+    broken_share : float
+        Share of images, in [0, 1], that may be broken; more of them end the run.
+    """
+
+    limit: int | None = None
+    seed: int = 0
+    dtype: str = "float32"
+    label_map: str | None = None
+    broken_share: float = 0.01
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A split that is to be scored: its place and its facts are known before its rows are read."""
+
+    split: str
+    facts: dict[str, Any]
+    read: Callable[[], LabelledRows]
+    spec: OodSpec | None = None
+
+
+def evaluate_classifier(
+    model: str,
+    dataset: str,
+    options: ClassifierOptions,
+    *,
+    engine: Engine,
+    out: Path,
+    splits: Sequence[str] | None = None,
+    overwrite: bool = False,
+    revision: str | None = None,
+    kind: str | None = None,
+    dataset_revision: str | None = None,
+) -> Evaluated:
+    """Score a classifier on a filtered set, or give the results that are there; a run that was stopped goes on.
+
+    Parameters
+    ----------
+    model : str
+        Hub id or local folder.
+    dataset : str
+        A folder of `builders.aflite.build_aflite`, or ORG/NAME on the Hub.
+    options, engine, out, overwrite
+        As for `evaluate_filtered`.
+    splits : sequence of str, optional
+        By default all that have labels.
+    revision, dataset_revision : str, optional
+        Of the model and of the dataset on the Hub.
+    kind : str, optional
+        Instead of what the checkpoint says.
+
+    Returns
+    -------
+    Evaluated
+        Its result is that of the last split but for ``splits``, where each split has its summary, and ``rows`` and
+        ``seconds``, which are sums. ``splits[SPLIT]["accuracy"][SUBSET]`` has ``value``, ``low``, ``high`` and ``n``,
+        or is None where SUBSET (full, kept, removed, random) has no rows. Its path is the folder of the results where
+        there are several.
+
+    Raises
+    ------
+    EvaluationError, BuildError, HubError
+        As `evaluate_filtered`.
+    """
+    ref = resolve_model(model, revision, kind=kind)
+    built = find_built(dataset, dataset_revision)
+    found = list(evaluate_filtered(ref, built, options, engine=engine, out=out, splits=splits, overwrite=overwrite))
+    last = found[-1]
+    if len(found) == 1:
+        return last
+    summaries = {split: summary for one in found for split, summary in one.result["splits"].items()}
+    sums = {name: sum(one.result[name] for one in found) for name in ("rows", "seconds")}
+    return Evaluated({**last.result, **sums, "splits": summaries}, last.path.parent, any(one.fresh for one in found))
+
+
+def evaluate_filtered(
+    ref: ModelRef,
+    built: BuiltSet,
+    options: ClassifierOptions,
+    *,
+    engine: Engine,
+    out: Path,
+    splits: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> Iterator[Evaluated]:
+    """Score a classifier on the splits of a filtered set, one result a split.
+
+    Parameters
+    ----------
+    ref : ModelRef
+        The model, pinned.
+    built : BuiltSet
+        The set, pinned.
+    options : ClassifierOptions
+        What decides the predictions.
+    engine : Engine
+        How the work is done; ``workers`` are processes that decode images, ``backend`` is not used.
+    out : Path
+        The results folder.
+    splits : sequence of str, optional
+        By default all that have labels.
+    overwrite : bool
+        Whether to replace a result, or an unfinished run, of other options.
+
+    Raises
+    ------
+    EvaluationError
+        If the model, the set and the options do not go together, other options made what is there, or more images are
+        broken than may be.
+    BuildError
+        If the weights of an image model cannot be used.
+    HubError
+        If something cannot be fetched.
+    """
+    for split in labelled_splits(built, splits):
+        part = _Part(split, _facts_of(built), functools.partial(read_split, built, split))
+        yield _evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite)
+
+
+def _facts_of(built: BuiltSet) -> dict[str, Any]:
+    return {"name": built.name, "version": built.version, "source": built.source, "revision": built.revision}
+
+
+def evaluate_ood(
+    ref: ModelRef,
+    specs: Sequence[OodSpec],
+    options: ClassifierOptions,
+    *,
+    engine: Engine,
+    out: Path,
+    data: Path | None = None,
+    split: str | None = None,
+    revision: str | None = None,
+    overwrite: bool = False,
+) -> Iterator[Evaluated]:
+    """Score a classifier on sets out of distribution; all are read before the first is scored.
+
+    Parameters
+    ----------
+    ref, options, engine, out, overwrite
+        As for `evaluate_filtered`.
+    specs : sequence of OodSpec
+        The sets.
+    data : Path, optional
+        Folder with the files that their authors distribute; by default they come from the Hub.
+    split : str, optional
+        Of sets that have several.
+    revision : str, optional
+        Of the sets on the Hub.
+
+    Raises
+    ------
+    EvaluationError, BuildError, HubError
+        As `evaluate_filtered`, and if a set cannot be read.
+    """
+    parts = []
+    for spec in specs:
+        rows, facts = read_ood_rows(spec, data, split=split, revision=revision)
+        check_together(ref, rows)
+        parts.append(_Part(rows.split, facts, functools.partial(lambda rows: rows, rows), spec))
+    for part in parts:
+        yield _evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite)
+
+
+def _evaluate(
+    ref: ModelRef, part: _Part, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
+) -> Evaluated:
+    _check(ref, options, engine)
+    facts = part.facts
+    place = store.place_of(out, ref, f"{facts['name']}@{facts['version']}", part.split, PROTOCOL)
+    settings = {"model": ref.sha, "kind": ref.kind, "dataset": facts["revision"], "split": part.split}
+    settings |= {"protocol": PROTOCOL, **asdict(options)}
+    if not overwrite and (found := store.read_result(place, settings)):
+        return Evaluated(found, place.result, fresh=False)
+    everything = part.read()
+    check_together(ref, everything)
+    classifier = _loaded(ref, options.dtype, engine.device, engine.batch_size, engine.workers)
+    labels = _label_map(classifier, everything, options.label_map, part.spec)
+    rows = everything.drawn(options.limit, seed=options.seed)
+    with store.locked(place):
+        shards = store.open_partial(place, settings, rows.facts, overwrite=overwrite)
+        try:
+            _score_missing(place, shards, rows, classifier, labels, options)
+        except EvaluationError:
+            store.abandon(place)
+            raise
+        predictions, seconds = store.merge_shards(place, shards)
+        summary = summarize(predictions, rows.names, rows.groups, part.spec)
+        result = {
+            "model": ref.facts,
+            "dataset": facts | {"rows": len(everything), "inputs": list(rows.inputs), "names": list(rows.names)},
+            "groups": list(rows.groups),
+            "settings": settings,
+            "labels": labels.facts,
+            "inputs": classifier.facts,
+            "rows": len(rows),
+            "splits": {part.split: summary},
+            "seconds": round(seconds, 3),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": store.versions(),
+        }
+        store.finish(place, result, predictions)
+    if count := summary["broken"]["rows"]:
+        _logger.warning("%d images of %s, split %s, could not be read and are left out", count, rows.name, part.split)
+    return Evaluated(result, place.result, fresh=True)
+
+
+def _check(ref: ModelRef, options: ClassifierOptions, engine: Engine) -> None:
+    """Refuse what cannot be before anything is loaded, scored or replaced."""
+    if ref.kind not in CLASSIFIERS:
+        raise EvaluationError(f"{ref.name} is of kind {ref.kind}, and this set needs one of {', '.join(CLASSIFIERS)}")
+    check_choice("dtype", options.dtype, DTYPES)
+    for name, value, least in (
+        ("--workers", engine.workers, 0),
+        ("--batch-size", engine.batch_size, 1),
+        ("--seed", options.seed, 0),
+        ("--limit", options.limit, 1),
+    ):
+        if value is not None and value < least:
+            raise EvaluationError(f"{name} must be at least {least}, not {value}")
+    if not 0 <= options.broken_share <= 1:
+        raise EvaluationError(f"--broken-share must be from 0 to 1, not {options.broken_share}")
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(ref: ModelRef, dtype: str, device: str | None, batch_size: int | None, workers: int | None) -> Classifier:
+    """Load the model once for all sets."""
+    return load_classifier(ref, dtype=dtype, device=device, batch_size=batch_size, workers=workers)
+
+
+def _label_map(classifier: Classifier, rows: LabelledRows, label_map: str | None, spec: OodSpec | None) -> LabelMap:
+    """Meet the model's classes with the set's in the first of the ways in which they may be read that fits."""
+    ways = classifier.classes
+    if spec is not None and spec.classes == "imagenet-a":
+        columns = imagenet_a_columns(len(ways[0]), ways[-1])
+        target = np.full(len(ways[0]), -1)
+        target[columns] = np.arange(len(columns))
+        return LabelMap(ways[0], rows.names, tuple(target.tolist()), SUBSET.format(len(columns), len(target)))
+    errors = []
+    for names in ways:
+        try:
+            return match_labels(names, rows.names, label_map=label_map)
+        except EvaluationError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _score_missing(
+    place: store.Place,
+    shards: int,
+    rows: LabelledRows,
+    classifier: Classifier,
+    labels: LabelMap,
+    options: ClassifierOptions,
+) -> None:
+    """Score the shards that no earlier run finished, in one stream, so that the model never waits between them."""
+    missing = [number for number in range(shards) if not place.shard(number).is_file()]
+    if not missing:
+        return
+    size = store.ROWS_PER_SHARD
+    places = [np.arange(number * size, min(len(rows), (number + 1) * size)) for number in missing]
+    wanted = rows.take(np.concatenate(places))
+    done = len(rows) - len(wanted)
+    with counter(total=len(rows), label=f"{rows.name} {rows.split}", done=done) as count:
+        stream = _Stream(classifier.outputs(wanted), count)
+        for number in missing:
+            start = time.perf_counter()
+            facts = store.shard_rows(place, number)
+            given = stream.take(len(facts))
+            columns = _predictions(given, facts, labels)
+            seconds = f"{time.perf_counter() - start:.6f}"
+            table = pa.table({name: facts[name] for name in facts.column_names} | columns)
+            store.write_table(table.replace_schema_metadata({"seconds": seconds}), place.shard(number))
+            _check_broken(place, shards, rows, options.broken_share)
+
+
+def _predictions(given: Outputs, facts: pa.Table, labels: LabelMap) -> dict[str, pa.Array]:
+    readable = np.setdiff1d(np.arange(len(facts)), list(given.broken))
+    mapped = labels.of_logits(given.logits[readable])
+    predicted = np.zeros(len(facts), dtype=np.int64)
+    probabilities = np.zeros((len(facts), len(labels.names)), dtype=np.float32)
+    predicted[readable], probabilities[readable] = mapped.predicted, mapped.probabilities
+    return prediction_columns(predicted, probabilities, facts["label"].to_numpy(), given.broken)
+
+
+def _check_broken(place: store.Place, shards: int, rows: LabelledRows, share: float) -> None:
+    """Raise `EvaluationError` if more images are broken than may be, in what is scored so far."""
+    there = [place.shard(number) for number in range(shards) if place.shard(number).is_file()]
+    table = pa.concat_tables(pq.read_table(path, columns=["source_index", BROKEN]) for path in there)
+    broken = table.filter(table[BROKEN].is_valid())
+    if len(broken) > share * len(rows):
+        first = broken[BROKEN].to_pylist()[0]
+        others = ", ".join(map(str, broken["source_index"].to_pylist()[1 : 1 + _NAMED]))
+        more = f"; also rows {others}" if others else ""
+        raise EvaluationError(
+            f"{len(broken):,} of {len(rows):,} images of {rows.name}, split {rows.split}, are broken, more than the "
+            f"share {share:g} of --broken-share: {first}{more}"
+        )
+
+
+class _Stream:
+    """Outputs that come in pieces of any size, in pieces of the size that is asked for."""
+
+    def __init__(self, outputs: Iterator[Outputs], count: Callable[[int], None]) -> None:
+        self._outputs, self._count = outputs, count
+        self._left: Outputs | None = None
+
+    def take(self, rows: int) -> Outputs:
+        """Give the outputs of the next rows."""
+        logits, broken, have = [], dict[int, str](), 0
+        while have < rows:
+            piece = self._next() if self._left is None else self._left
+            size = min(rows - have, len(piece.logits))
+            logits.append(piece.logits[:size])
+            broken |= {have + row: why for row, why in piece.broken.items() if row < size}
+            rest = {row - size: why for row, why in piece.broken.items() if row >= size}
+            self._left = Outputs(piece.logits[size:], rest) if size < len(piece.logits) else None
+            have += size
+        return Outputs(np.concatenate(logits), broken)
+
+    def _next(self) -> Outputs:
+        try:
+            piece = next(self._outputs)
+        except RuntimeError as error:
+            if "out of memory" not in str(error).lower():
+                raise
+            raise EvaluationError("out of memory: pass a smaller --batch-size; the same command goes on") from error
+        self._count(len(piece.logits))
+        return piece

@@ -1,0 +1,179 @@
+"""Stored results of classifiers, cross-model difficulty and human accuracy as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builders.reading import aligned
+from evaluation.classifiers.difficulty import Difficulty
+from evaluation.classifiers.humans import Humans
+from evaluation.classifiers.metrics import Rate
+from evaluation.classifiers.sets import SUBSETS
+
+_MOST_CLASSES = 12
+_WHAT = {
+    "full": "all labelled rows",
+    "kept": "rows that the filter kept",
+    "removed": "rows that it removed",
+    "random": "as many rows as were kept, at random",
+}
+
+
+def classifier_text(result: Mapping[str, Any]) -> str:
+    """Lay out a result: what was scored how, then each split's accuracy by subset, by class and by group.
+
+    Parameters
+    ----------
+    result : mapping
+        A result as it is stored, or of several splits.
+    """
+    model, dataset, settings = result["model"], result["dataset"], result["settings"]
+    lines = [
+        f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}",
+        f"classes: {result['labels']['rule']}",
+    ]
+    if settings["limit"] is not None:
+        lines.append(f"at most {settings['limit']:,} rows of a split, drawn at random")
+    for split, summary in result["splits"].items():
+        lines += ["", f"{split}: {summary['rows']:,} rows", "", *_split(summary)]
+    return "\n".join(lines)
+
+
+def _split(summary: Mapping[str, Any]) -> list[str]:
+    if summary["report"] is not None:
+        lines = _report(summary["report"])
+    else:
+        there = [name for name in SUBSETS if summary["accuracy"][name]]
+        rows = [(name, *_rate(summary["accuracy"][name]), f"{summary['ece'][name]:.3f}", _WHAT[name]) for name in there]
+        lines = aligned([("", "accuracy", "95 % interval", "n", "ECE", "what"), *rows], right=(1, 3, 4))
+        lines += _by_class(summary["classes"], there)
+        for column in summary["groups"][there[0]]:
+            parts = {name: summary["groups"][name][column] for name in there}
+            lines += ["", *_breakdown(column, parts)]
+    if fall := summary["drop"]:
+        lines += ["", f"Drop from all rows to the kept: {fall['value']:.3f} ({fall['low']:.3f} to {fall['high']:.3f})."]
+    if summary["label_order"]:
+        lines += ["", f"Notice: {summary['label_order']}"]
+    if broken := summary["broken"]["rows"]:
+        first = ", ".join(str(one["source_index"]) for one in summary["broken"]["first"])
+        lines += ["", f"{broken:,} images could not be read and are left out: {first}"]
+    return lines
+
+
+def _by_class(classes: Mapping[str, Any], there: Sequence[str]) -> list[str]:
+    """Accuracy of each class, or the lowest of many."""
+    parts = {name: classes[name] for name in there}
+    full = parts[there[0]]
+    if len(full) <= _MOST_CLASSES:
+        return ["", *_breakdown("class", parts)]
+    lowest = sorted(full, key=lambda name: (full[name]["value"], name))[:_MOST_CLASSES]
+    few = {name: {label: rates[label] for label in lowest if label in rates} for name, rates in parts.items()}
+    return [
+        "",
+        f"The {_MOST_CLASSES} of {len(full):,} classes with the lowest accuracy:",
+        "",
+        *_breakdown("class", few),
+    ]
+
+
+def _breakdown(title: str, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A table with a row a value and a column a subset."""
+    values = list(dict.fromkeys(value for rates in parts.values() for value in rates))
+    first = next(iter(parts.values()))
+    rows = []
+    for value in values:
+        shares = (f"{rates[value]['value']:.3f}" if value in rates else "" for rates in parts.values())
+        rows.append((value, *shares, f"{first[value]['n']:,}" if value in first else ""))
+    return aligned([(title, *parts, "n"), *rows], right=range(1, len(parts) + 2))
+
+
+def _report(report: Mapping[str, Any]) -> list[str]:
+    """The scores of a set out of distribution, as its authors break them down, beside what is known of others."""
+    metrics = report["metrics"]
+    groups = [
+        (f"{column}: {value}", scores)
+        for column, values in report["groups"].items()
+        for value, scores in values.items()
+    ]
+    labels = list(
+        dict.fromkeys(label for _, scores in (("", report["all"]), *groups) for label in scores.get("by_label", ()))
+    )
+    head = ("", *metrics, *(f"of {label}" for label in labels), "n")
+    rows = [_scores(name, scores, metrics, labels) for name, scores in (("all", report["all"]), *groups)]
+    lines = aligned([head, *rows], right=range(1, len(head)))
+    for reference in report["references"]:
+        of = f" of {reference['label']}" if reference["label"] else ""
+        known = ", ".join(f"{name} {value:.3f}" for name, value in reference["accuracy"].items())
+        lines += ["", f"Known of {reference['title']}, accuracy{of}: {known}"]
+    return lines
+
+
+def _scores(name: str, scores: Mapping[str, Any], metrics: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
+    values = [scores[metric]["value"] if metric == "accuracy" else scores[metric] for metric in metrics]
+    by_label = scores.get("by_label", {})
+    parts = [f"{by_label[label]['value']:.3f}" if label in by_label else "" for label in labels]
+    return (name, *(f"{value:.3f}" for value in values), *parts, f"{scores['n']:,}")
+
+
+def _rate(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    return f"{found['value']:.3f}", f"{found['low']:.3f} to {found['high']:.3f}", f"{found['n']:,}"
+
+
+def difficulty_text(found: Sequence[Difficulty], title: str) -> str:
+    """Lay out how models that the filter never saw do on kept and on removed rows.
+
+    Parameters
+    ----------
+    found : sequence of Difficulty
+        Of one split.
+    title : str
+        Names the split.
+    """
+    rows = [
+        (
+            one.file,
+            *(f"{share.value:.3f}" for share in (one.full, one.kept, one.removed)),
+            f"{one.drop.value:.3f}",
+            f"{one.drop.low:.3f} to {one.drop.high:.3f}",
+            f"{one.matched:,} of {one.rows:,}",
+            one.matched_by,
+        )
+        for one in found
+    ]
+    head = ("predictions", "full", "kept", "removed", "drop", "95 % interval", "rows", "matched by")
+    lines = [title, "", *aligned([head, *rows], right=(1, 2, 3, 4))]
+    lines += ["", "Accuracy; drop is that on removed rows less that on kept ones, above 0 where the kept are harder."]
+    lines += [f"Notice, {one.file}: {one.label_order}" for one in found if one.label_order]
+    return "\n".join(lines)
+
+
+def humans_text(found: Mapping[str, Humans], title: str) -> str:
+    """Lay out how well people agree with the gold labels.
+
+    Parameters
+    ----------
+    found : mapping of str to Humans
+        By subset.
+    title : str
+        Names the rows.
+    """
+    rows = [
+        (name, *_of(one.accuracy), *_of(one.against_others)[:2], f"{one.rows:,}", f"{one.without_gold:,}")
+        for name, one in found.items()
+    ]
+    head = ("", "accuracy", "95 % interval", "labels", "by others", "95 % interval", "rows", "gold -")
+    return "\n".join(
+        [
+            title,
+            "",
+            *aligned([head, *rows], right=(1, 3, 4, 6, 7)),
+            "",
+            "Accuracy of one annotator at a time against the gold label; by others: against what most of the other",
+            "annotators of the row say. Rows without a gold label are left out, as they are for models.",
+        ]
+    )
+
+
+def _of(share: Rate) -> tuple[str, str, str]:
+    return _rate(share.to_json())

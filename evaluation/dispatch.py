@@ -1,0 +1,165 @@
+"""Finds out what a model and a set are, and scores the one on the other in the way that is for both."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.built_sets import find_built
+from evaluation.classifiers.ood import list_sets, load_ood_spec
+from evaluation.classifiers.run import ClassifierOptions, evaluate_filtered, evaluate_ood
+from evaluation.classifiers.suites import suite_specs
+from evaluation.errors import EvaluationError
+from evaluation.models import CLASSIFIERS, ModelRef, resolve_model
+from evaluation.run import Engine, Evaluated, Options, evaluate_all
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What to score a model on.
+
+    Attributes
+    ----------
+    datasets : tuple of str
+        Built folders, ORG/NAME on the Hub, or names of sets out of distribution (`list_sets`). None at all, and no
+        suite, are the four probe sets in ``./build``.
+    suite : str or None
+        One of `evaluation.classifiers.suites.SUITES`.
+    data : Path or None
+        Where the files of sets out of distribution lie.
+    splits : tuple of str
+        For classifiers; none are all that have labels.
+    config : str or None
+        For probe sets.
+    revision : str or None
+        Of datasets on the Hub.
+    """
+
+    datasets: tuple[str, ...] = ()
+    suite: str | None = None
+    data: Path | None = None
+    splits: tuple[str, ...] = ()
+    config: str | None = None
+    revision: str | None = None
+
+
+def evaluate_any(
+    model: str,
+    sets: Sets,
+    options: Options,
+    of_classifier: ClassifierOptions,
+    *,
+    engine: Engine,
+    out: Path,
+    overwrite: bool = False,
+    revision: str | None = None,
+    kind: str | None = None,
+) -> Iterator[Evaluated]:
+    """Score a model on sets that are for its kind.
+
+    Parameters
+    ----------
+    model : str
+        Hub id or local folder.
+    sets : Sets
+        What to score it on.
+    options : Options
+        Of models that are scored on probe sets; for a classifier all must be the defaults.
+    of_classifier : ClassifierOptions
+        Of classifiers; for other models all must be the defaults.
+    engine, out, overwrite
+        As for `evaluation.run.evaluate`.
+    revision, kind : str, optional
+        As for `evaluation.models.resolve_model`.
+
+    Raises
+    ------
+    EvaluationError, BuildError, HubError
+        If the model and a set do not go together, an option is not for them, or one of them cannot be used.
+    """
+    ref = resolve_model(model, revision, kind=kind)
+    if ref.kind not in CLASSIFIERS:
+        given = {"--suite": sets.suite, "--data": sets.data, "--split": sets.splits or None}
+        _refuse(
+            ref, given | _changed(of_classifier, ClassifierOptions(seed=of_classifier.seed, dtype=of_classifier.dtype))
+        )
+        _check_probe_sets(ref, sets)
+        yield from evaluate_all(
+            ref,
+            sets.datasets or None,
+            options,
+            engine=engine,
+            out=out,
+            overwrite=overwrite,
+            config=sets.config,
+            dataset_revision=sets.revision,
+        )
+        return
+    _refuse(ref, {"--config": sets.config} | _changed(options, Options(seed=options.seed, dtype=options.dtype)))
+    yield from _evaluate_classifier(ref, sets, of_classifier, engine=engine, out=out, overwrite=overwrite)
+
+
+def _evaluate_classifier(
+    ref: ModelRef, sets: Sets, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
+) -> Iterator[Evaluated]:
+    known = list_sets()
+    specs = [*(suite_specs(sets.suite) if sets.suite else ()), *(load_ood_spec(n) for n in sets.datasets if n in known)]
+    filtered = [source for source in sets.datasets if source not in known]
+    if not specs and not filtered:
+        raise EvaluationError(
+            f"{ref.name} is of kind {ref.kind}: say with --dataset or --suite what to score it on, a filtered set or "
+            f"one of {', '.join(known)}"
+        )
+    if sets.data and not specs:
+        raise EvaluationError(f"--data is for sets out of distribution: name one ({', '.join(known)}) or a --suite")
+    if specs and len(sets.splits) > 1:
+        raise EvaluationError("--split takes one split for sets out of distribution")
+    built = [find_built(_known(source, known), sets.revision if not specs else None) for source in filtered]
+    for one in built:
+        if one.builder == "unqover":
+            raise EvaluationError(
+                f"{one.source} is a probe set, which needs a question-answering or language model, and {ref.name} is "
+                f"of kind {ref.kind}: pass a filtered set"
+            )
+    how: dict[str, Any] = {"engine": engine, "out": out, "overwrite": overwrite}
+    for one in built:
+        yield from evaluate_filtered(ref, one, options, splits=sets.splits or None, **how)
+    if specs:
+        split, revision = next(iter(sets.splits), None), None if filtered else sets.revision
+        yield from evaluate_ood(ref, specs, options, data=sets.data, split=split, revision=revision, **how)
+
+
+def _known(source: str, names: Sequence[str]) -> str:
+    """Give a source that may be one; for what is neither folder nor ORG/NAME the sets out of distribution are close."""
+    if "/" not in source and not Path(source).is_dir() and (close := difflib.get_close_matches(source, names, n=1)):
+        raise EvaluationError(f"{source} is neither a built folder nor ORG/NAME; did you mean {close[0]!r}?")
+    return source
+
+
+def _check_probe_sets(ref: ModelRef, sets: Sets) -> None:
+    """Raise `EvaluationError` for a set that is for classifiers."""
+    for source in sets.datasets:
+        of = "a set out of distribution" if source in list_sets() else None
+        if of is None and Path(source).is_dir() and find_built(source).builder == "aflite":
+            of = "a filtered set"
+        if of:
+            raise EvaluationError(
+                f"{source} is {of}, which needs a classifier, and {ref.name} is of kind {ref.kind}: pass a checkpoint "
+                "fine-tuned for the task"
+            )
+
+
+def _changed(given: Any, default: Any) -> dict[str, Any]:
+    """Options that are not the defaults, by how a command line calls them."""
+    names = (name for name in vars(given) if getattr(given, name) != getattr(default, name))
+    return {f"--{name.replace('_', '-')}": getattr(given, name) for name in names}
+
+
+def _refuse(ref: ModelRef, given: Mapping[str, Any]) -> None:
+    """Raise `EvaluationError` for an option that means nothing for a kind of model."""
+    for name, value in given.items():
+        if value is not None:
+            raise EvaluationError(f"option {name} means nothing for a model of kind {ref.kind!r}: leave it out")

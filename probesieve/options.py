@@ -1,0 +1,9 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress bars on a terminal.")]
