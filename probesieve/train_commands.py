@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress bars on a terminal.")]
+from probesieve.options import Progress
 
 
 def train(
@@ -25,7 +25,7 @@ def train(
         typer.Option(help="Input column that the model sees (hypothesis); repeatable, all by default."),
     ] = None,
     split: Annotated[str, typer.Option(help="Split to train on.")] = "train",
-    limit: Annotated[int | None, typer.Option(help="Most rows to train on, spread over all.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Most rows to train on, drawn at random.")] = None,
     features: Annotated[
         Path | None, typer.Option(help="Features that the set was filtered on, for single-model.")
     ] = None,
@@ -44,7 +44,7 @@ def train(
 ) -> None:
     """Train a classifier with the paper's settings on a subset of a filtered set.
 
-    Example: scripts/train_classifier.py --data build/snli-aflite --subset filtered --seed 0 --seed 1 --score validation
+    Example: probesieve train --data build/snli-aflite --subset filtered --seed 0 --seed 1 --score validation
     """
     from builders.aflite import Machine
     from builders.progress import switch_off
@@ -75,7 +75,7 @@ def train(
         print(f"\n{markdown(score_seeds(folders, data, splits=score, machine=machine, out=results))}")
 
 
-def reproduce(
+def tables(
     plan: Annotated[str, typer.Option(help="small, paper, or a path that ends in .toml.")] = "small",
     table: Annotated[list[str] | None, typer.Option(help="Number of a table; repeatable, all by default.")] = None,
     data: Annotated[
@@ -89,7 +89,7 @@ def reproduce(
 ) -> None:
     """Lay out the tables of the AFLite paper, training and scoring what is not there yet.
 
-    Example: scripts/reproduce_tables.py --plan small
+    Example: probesieve tables --plan small
     """
     from builders.aflite import Machine
     from builders.progress import switch_off

@@ -108,7 +108,7 @@ class Bench:
     def _training_rows(self, key: str, subset: str, seed: int) -> TrainingRows:
         """Give the rows of a subset; of all but single-model they are the same for every seed."""
         features = self.features(key) if subset == SINGLE_MODEL else None
-        return training_subset(self.built(key), subset, features=features, seed=seed).head(self._limit)
+        return training_subset(self.built(key), subset, features=features, seed=seed).drawn(self._limit)
 
     def checkpoint(self, source: Source, model: str, seed: int) -> Path:
         """Give the folder of a trained classifier."""
@@ -121,7 +121,7 @@ class Bench:
 
     def tuned(self, checkpoint: Path, tuning: Tuning, model: str, seed: int) -> Path:
         """Give the folder of a trained classifier that was trained further."""
-        rows = ood_training_rows(load_ood_spec(tuning.on), self._data, where=tuning.where).head(self._limit)
+        rows = ood_training_rows(load_ood_spec(tuning.on), self._data, where=tuning.where).drawn(self._limit)
         name = "-".join([checkpoint.name, tuning.on, *tuning.where.values()])
         return self._trained(rows, {**self.plan.settings(model), "model": str(checkpoint)}, seed, name, ())
 

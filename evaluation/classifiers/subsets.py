@@ -61,8 +61,8 @@ class TrainingRows:
         """Whether the input is an image."""
         return self.columns == (IMAGE,)
 
-    def head(self, limit: int | None) -> TrainingRows:
-        """Give `limit` rows spread evenly over all; all of them for None or where there are no more.
+    def drawn(self, limit: int | None) -> TrainingRows:
+        """Give `limit` rows at random, the same for every call; all of them for None or where there are no more.
 
         Raises
         ------
@@ -73,8 +73,8 @@ class TrainingRows:
             return self
         if limit < 1:
             raise EvaluationError(f"--limit must be at least 1, not {limit}")
-        places = np.arange(limit) * len(self.rows) // limit
-        return replace(self, rows=self.rows.select(places), facts={**self.facts, "limit": limit})
+        places = np.random.default_rng(0).choice(len(self.rows), limit, replace=False)
+        return replace(self, rows=self.rows.select(np.sort(places)), facts={**self.facts, "limit": limit})
 
 
 def training_subset(

@@ -118,7 +118,7 @@ def train_seeds(
     if request.model is not None:
         values["model"] = request.model
     for seed in seeds:
-        data = _requested_rows(request, seed).head(request.limit)
+        data = _requested_rows(request, seed).drawn(request.limit)
         settings = make_settings(data, values)
         yield train_classifier(data, out, settings=settings, seed=seed, inputs=request.inputs or None, machine=machine)
 

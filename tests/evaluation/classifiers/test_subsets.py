@@ -59,13 +59,16 @@ def test_a_single_model_keeps_as_many_rows(built: Built) -> None:
     assert (left % 9 < 6).mean() > 0.9
 
 
-def test_limits_spread_over_the_rows(built: Built) -> None:
+def test_limits_draw_the_same_rows_each_time(built: Built) -> None:
     rows = training_subset(opened(built), "full")
-    assert rows.head(4).rows["source_index"][:] == [0, 60, 120, 180]
-    assert rows.head(4).facts["limit"] == 4
-    assert rows.head(None) is rows.head(240) is rows
+    few = rows.drawn(90).rows["source_index"][:]
+    assert few == sorted({*few}) == rows.drawn(90).rows["source_index"][:]
+    assert len(few) == rows.drawn(90).facts["limit"] == 90
+    assert min(rows.drawn(90).labels.tolist().count(label) for label in range(3)) > 15
+    assert rows.drawn(None) is rows
+    assert rows.drawn(240) is rows
     with pytest.raises(EvaluationError, match="at least 1, not 0"):
-        rows.head(0)
+        rows.drawn(0)
 
 
 def test_what_cannot_be_trained_on(built: Built, tmp_path: Path) -> None:
