@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,13 @@ def write_blank_bert(
     folder : Path
         Where; it is there whole or not at all.
     texts : iterable of str
-        What the vocabulary (WordPiece, lower case) is made of.
+        What the vocabulary (lower case) is made of.
     seed : int
         Decides the weights.
     layers, width : int
         Layers, and numbers a token; `width` is a multiple of 64, the width of a head.
     words : int
-        Most entries of the vocabulary.
+        Most whole words of the vocabulary.
     max_length : int
         Most tokens that the model takes.
 
@@ -70,16 +71,20 @@ def write_blank_bert(
 
 
 def _tokenizer(texts: Iterable[str], words: int, max_length: int) -> Any:
-    import transformers
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    """Make a tokenizer of the most frequent words and of single characters, so that any word can be spelled.
 
-    backend: Any = Tokenizer(models.WordPiece(unk_token=_SPECIAL["unk_token"]))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer: Any = trainers.WordPieceTrainer(
-        vocab_size=words, special_tokens=list(_SPECIAL.values()), show_progress=False
-    )
-    backend.train_from_iterator(texts, trainer)
+    The trainer of tokenizers gives another order of equally good pieces each time; this gives the same for equal texts.
+    """
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    counts = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    letters = sorted({letter for word in counts for letter in word})
+    common = sorted(counts, key=lambda word: (-counts[word], word))[:words]
+    pieces = dict.fromkeys((*_SPECIAL.values(), *letters, *(f"##{letter}" for letter in letters), *common))
+    backend: Any = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizer, splitter
     ends = [(token, backend.token_to_id(token)) for token in (_SPECIAL["sep_token"], _SPECIAL["cls_token"])]
     backend.post_processor = processors.BertProcessing(*ends)
     names = ["input_ids", "token_type_ids", "attention_mask"]

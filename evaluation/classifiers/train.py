@@ -25,12 +25,12 @@ from builders.tables import from_table
 from evaluation import store
 from evaluation.built_sets import find_built
 from evaluation.classifiers.ood import list_sets, load_ood_spec
+from evaluation.classifiers.predict import INPUT_COLUMNS
 from evaluation.classifiers.subsets import TrainingRows, ood_training_rows, training_subset
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
 
 RECORD, CONFIG = "training.json", "config.json"
-INPUT_COLUMNS = "input_columns"
 
 Settings = TransformerSettings | ImageSettings
 _logger = logging.getLogger(__name__)

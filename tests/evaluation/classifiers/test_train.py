@@ -148,7 +148,7 @@ def test_image_models_are_trained_with_timm(tmp_path: Path) -> None:
     assert done.folder.name == "colours_full_test_resnet_seed0"
     config = json.loads((done.folder / "config.json").read_text())
     assert (config["label_names"], config["input_columns"]) == (["red", "green", "blue"], ["image"])
-    model = timm.create_model(f"local-dir:{done.folder}", pretrained=True)
+    model = timm.create_model(f"local-dir:{done.folder}", pretrained=True).eval()
     with torch.inference_mode():
         assert model(torch.zeros(1, 3, 16, 16)).shape == (1, 3)
     other = train(data, tmp_path / "same", settings)
