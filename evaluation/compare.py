@@ -37,6 +37,8 @@ def read_scored(path: Path) -> tuple[str, ScoredRows]:
     if path.suffix != ".json" or not path.is_file() or not scores.is_file():
         raise EvaluationError(f"{path} is no stored result: pass a .json that has its .parquet beside it")
     result = read_json(path)
+    if "metrics" not in result:
+        raise EvaluationError(f"{path} is the result of a classifier; only results on probe sets are set side by side")
     dataset: dict[str, Any] = result["dataset"]
     local = Path(dataset["source"]).is_dir()
     probes = open_probe_set(

@@ -82,10 +82,9 @@ def evaluate_any(
     """
     ref = resolve_model(model, revision, kind=kind)
     if ref.kind not in CLASSIFIERS:
+        plain = ClassifierOptions(seed=of_classifier.seed, dtype=of_classifier.dtype)
         given = {"--suite": sets.suite, "--data": sets.data, "--split": sets.splits or None}
-        _refuse(
-            ref, given | _changed(of_classifier, ClassifierOptions(seed=of_classifier.seed, dtype=of_classifier.dtype))
-        )
+        _refuse(ref, given | _changed(of_classifier, plain))
         _check_probe_sets(ref, sets)
         yield from evaluate_all(
             ref,
@@ -98,7 +97,8 @@ def evaluate_any(
             dataset_revision=sets.revision,
         )
         return
-    _refuse(ref, {"--config": sets.config} | _changed(options, Options(seed=options.seed, dtype=options.dtype)))
+    given = {"--config": sets.config, "--backend": None if engine.backend == "loky" else engine.backend}
+    _refuse(ref, given | _changed(options, Options(seed=options.seed, dtype=options.dtype)))
     yield from _evaluate_classifier(ref, sets, of_classifier, engine=engine, out=out, overwrite=overwrite)
 
 
@@ -117,7 +117,7 @@ def _evaluate_classifier(
         raise EvaluationError(f"--data is for sets out of distribution: name one ({', '.join(known)}) or a --suite")
     if specs and len(sets.splits) > 1:
         raise EvaluationError("--split takes one split for sets out of distribution")
-    built = [find_built(_known(source, known), sets.revision if not specs else None) for source in filtered]
+    built = [find_built(_known(source, known), sets.revision) for source in filtered]
     for one in built:
         if one.builder == "unqover":
             raise EvaluationError(
@@ -125,11 +125,16 @@ def _evaluate_classifier(
                 f"of kind {ref.kind}: pass a filtered set"
             )
     how: dict[str, Any] = {"engine": engine, "out": out, "overwrite": overwrite}
+    split = next(iter(sets.splits), None)
+    ood = evaluate_ood(ref, specs, options, data=sets.data, split=split, revision=sets.revision, **how)
     for one in built:
         yield from evaluate_filtered(ref, one, options, splits=sets.splits or None, **how)
-    if specs:
-        split, revision = next(iter(sets.splits), None), None if filtered else sets.revision
-        yield from evaluate_ood(ref, specs, options, data=sets.data, split=split, revision=revision, **how)
+    yield from ood
+
+
+def on_disk(datasets: Sequence[str], suite: str | None) -> tuple[str, ...]:
+    """Give those of the sets that are not certain to be on the Hub: all but the ones out of distribution."""
+    return tuple(source for source in datasets or (() if suite else ("build",)) if source not in list_sets())
 
 
 def _known(source: str, names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +35,18 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
 
     entries: dict[str, list[Any]] = {}
     for result in results:
-        dataset, settings, mu = result["dataset"], result["settings"], result["metrics"]["mu"]
+        dataset = result["dataset"]
         check_on_hub([dataset["source"]])
-        drawn = f"{result['rows']:,} rows drawn" if settings["sample"] else "all rows"
-        ends = "" if mu["low"] is None else f"; corrected {mu['corrected']:.4f} ({mu['low']:.4f} to {mu['high']:.4f})"
-        entry = EvalResultEntry(
-            dataset_id=dataset["source"],
-            task_id=dataset["config"],
-            value=round(mu["value"], 6),
-            dataset_revision=dataset["revision"],
-            date=result["finished"],
-            notes=f"bias intensity mu, 0 to 1, lower is better; protocol {settings['protocol']}, {drawn}{ends}",
-        )
-        entries.setdefault(dataset["name"], []).append(entry)
+        for task, value, notes in _of_classifier(result) if "splits" in result else _of_probes(result):
+            entry = EvalResultEntry(
+                dataset_id=dataset["source"],
+                task_id=task,
+                value=round(value, 6),
+                dataset_revision=dataset["revision"],
+                date=result["finished"],
+                notes=notes,
+            )
+            entries.setdefault(dataset["name"], []).append(entry)
     written = []
     for name, some in entries.items():
         path = folder / ".eval_results" / f"{name}.yaml"
@@ -57,9 +56,35 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
     return written
 
 
-def check_on_hub(sources: Sequence[str] | None) -> None:
+def _of_probes(result: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
+    """Task, value and notes of a result on a probe set."""
+    settings, mu = result["settings"], result["metrics"]["mu"]
+    drawn = f"{result['rows']:,} rows drawn" if settings["sample"] else "all rows"
+    ends = "" if mu["low"] is None else f"; corrected {mu['corrected']:.4f} ({mu['low']:.4f} to {mu['high']:.4f})"
+    notes = f"bias intensity mu, 0 to 1, lower is better; protocol {settings['protocol']}, {drawn}{ends}"
+    yield result["dataset"]["config"], mu["value"], notes
+
+
+def _of_classifier(result: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
+    """Task, value and notes of each split: of a filtered set accuracy on the kept rows, else the set's main metric."""
+    limit = result["settings"]["limit"]
+    drawn = "" if limit is None else f"; at most {limit:,} rows, drawn at random"
+    for split, summary in result["splits"].items():
+        shares = {name: share for name, share in summary["accuracy"].items() if share}
+        if summary["report"] is None:
+            main = "kept" if "kept" in shares else "full"
+            value, what = shares[main]["value"], f"accuracy on {main} rows"
+        else:
+            metric = summary["report"]["metrics"][0]
+            score = summary["report"]["all"][metric]
+            value, what = score["value"] if metric == "accuracy" else score, metric
+        parts = ", ".join(f"{name} {share['value']:.4f} (n = {share['n']:,})" for name, share in shares.items())
+        yield split, value, f"{what}, higher is better; accuracy: {parts}{drawn}"
+
+
+def check_on_hub(sources: Sequence[str]) -> None:
     """Raise `EvaluationError` if a set is a local folder, as the default ones are."""
-    for source in sources or ("build",):
+    for source in sources:
         if "/" not in source or Path(source).is_dir():
             message = f"--eval-results needs sets on the Hub, and {source} is a folder: push it and pass its ORG/NAME"
             raise EvaluationError(message)
@@ -85,10 +110,15 @@ def build_score_set(
         If the version cannot be, or a folder is in the way.
     """
     check_version(version)
-    found = sorted(path for path in results.rglob("*.json") if path.with_suffix(".parquet").is_file())
+    stored = sorted(path for path in results.rglob("*.json") if path.with_suffix(".parquet").is_file())
+    found = [path for path in stored if "metrics" in read_json(path)]
     models = {path.parents[2].name for path in found}
     if len(models) != 1:
-        what = f"holds results of {', '.join(sorted(models))}; pass the folder of one" if models else "holds no results"
+        what = (
+            f"holds results of {', '.join(sorted(models))}; pass the folder of one"
+            if models
+            else "holds no results on probe sets"
+        )
         raise EvaluationError(f"{results} {what}")
     (model,) = models
     contents = {path: read_json(path) for path in found}

@@ -79,7 +79,7 @@ def evaluate(
     """
     from builders.progress import switch_off
     from evaluation.classifiers.run import ClassifierOptions
-    from evaluation.dispatch import Sets, evaluate_any
+    from evaluation.dispatch import Sets, evaluate_any, on_disk
     from evaluation.hub_results import check_on_hub, write_eval_results
     from evaluation.run import Engine, Options
     from evaluation.text import result_text
@@ -87,7 +87,7 @@ def evaluate(
     if not progress:
         switch_off()
     if eval_results:
-        check_on_hub(dataset)
+        check_on_hub([str(data)] if data else on_disk(dataset or (), suite))
     options = Options(
         protocol=protocol,
         sample=sample,

@@ -1,9 +1,11 @@
 """What scoring costs beside the model itself: rows a second against bare forward passes on the same inputs.
 
 A bare pass takes token ids that are there already, in unpadded batches of equal length, and throws its output away:
-the least that any evaluation of the same inputs can take. Both run in turns, and medians are compared: of wall-clock
-seconds, and of the process's own CPU seconds, which other work on the machine disturbs less. Example:
-``python scripts/bench_eval.py --kind qa --size base --rows 100``
+the least that any evaluation of the same inputs can take. For classifiers of texts (``classifier``) and of images
+(``images``) it takes the very batches that scoring makes, and what it is compared with is the whole evaluation of a
+filtered folder, from its files to the stored result. Both run in turns, and medians are compared: of wall-clock
+seconds, and of the process's own CPU seconds, which other work on the machine disturbs less (those of processes that
+decode images are not in it). Example: ``python scripts/bench_eval.py --kind qa --size base --rows 100``
 """
 
 import statistics
@@ -13,11 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pyarrow as pa
 import typer
 
+from builders.aflite import build_aflite
 from builders.probes import batches
-from evaluation.models import resolve_model
+from builders.progress import switch_off
+from builders.specs import load_spec
+from evaluation.built_sets import find_built
+from evaluation.classifiers.predict import load_classifier
+from evaluation.classifiers.run import ClassifierOptions, evaluate_filtered
+from evaluation.classifiers.sets import LabelledRows, read_split
+from evaluation.models import ModelRef, resolve_model
+from evaluation.run import Engine
 from evaluation.scorers import make_scorer
 from evaluation.scorers.work import equal_length_batches, make_work
 from probesieve.cli import run
@@ -33,46 +44,137 @@ KINDS: dict[str, tuple[str, str]] = {
     "qa": ("BertForQuestionAnswering", "BertConfig"),
     "mlm": ("BertForMaskedLM", "BertConfig"),
     "causal": ("LlamaForCausalLM", "LlamaConfig"),
+    "classifier": ("BertForSequenceClassification", "BertConfig"),
 }
+# Architectures of timm, with random weights.
+IMAGE_MODELS = {"tiny": "test_resnet", "small": "mobilenetv3_small_100", "base": "resnet50"}
+
+Seconds = tuple[float, float]
 
 
 def bench(
-    rows: Annotated[int, typer.Option(help="Probe rows of religion to score.")] = 300,
-    kind: Annotated[str, typer.Option(help="qa, mlm, causal, or all.")] = "all",
+    rows: Annotated[int, typer.Option(help="Probe rows of religion, planted pairs or images to score.")] = 300,
+    kind: Annotated[str, typer.Option(help="qa, mlm, causal, classifier, images, or all.")] = "all",
     size: Annotated[str, typer.Option(help="tiny, small, base, or all.")] = "all",
     repeat: Annotated[int, typer.Option(help="Runs of each; the median is reported.")] = 3,
-    batch_size: Annotated[int, typer.Option(help="Inputs at once.")] = 64,
+    batch_size: Annotated[int | None, typer.Option(help="Inputs at once; as the command has it by default.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that decode images.")] = 1,
     threads: Annotated[int, typer.Option(help="Threads of torch; with one, CPU seconds tell most.")] = 1,
 ) -> None:
     """Measure what scoring costs."""
     import torch
 
     torch.set_num_threads(threads)
-    kinds, sizes = (list(known) if one == "all" else [one] for one, known in ((kind, KINDS), (size, SIZES)))
-    bench_scorers(rows, kinds, sizes, repeat, batch_size)
-
-
-def bench_scorers(rows: int, kinds: list[str], sizes: list[str], repeat: int, batch_size: int) -> None:
-    """Print rows a second of every kind and size, beside bare forward passes."""
+    every = ((kind, (*KINDS, "images")), (size, SIZES))
+    kinds, sizes = (list(known) if one == "all" else [one] for one, known in every)
     print("| kind | size | inputs | tokens an input | scored rows/s | bare pass rows/s | ratio | ratio of CPU time |")
     print("|---|---|---|---|---|---|---|---|")
-    for kind in kinds:
-        table = probe_rows("mlm" if kind == "mlm" else "qa", rows)
+    switch_off()
+    engine = Engine(batch_size=batch_size, workers=workers)
+    for one in kinds:
+        if one in ("classifier", "images"):
+            bench_classifiers(rows, one, sizes, repeat, engine)
+        else:
+            bench_scorers(rows, one, sizes, repeat, engine)
+
+
+def bench_classifiers(rows: int, kind: str, sizes: list[str], repeat: int, engine: Engine) -> None:
+    """Print rows a second of the whole evaluation of a classifier of every size, beside bare forward passes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        built = find_built(str(filtered_images(folder, rows) if kind == "images" else filtered_texts(folder, rows)))
+        data = read_split(built, "train")
         for size in sizes:
-            with tempfile.TemporaryDirectory() as folder:
-                make_model(Path(folder), kind, size)
-                bench_scorer(kind, size, make_scorer(resolve_model(folder), batch_size=batch_size), table, repeat)
+            model = folder / f"{kind}-{size}"
+            if kind == "images":
+                make_image_model(model, size, data.names)
+            else:
+                texts = [text for column in data.inputs for text in data.data[column][:]]
+                make_model(model, kind, size, texts, id2label=dict(enumerate(data.names)), num_labels=len(data.names))
+            ref = resolve_model(str(model))
+            inputs, forward = classifier_batches(ref, data, engine)
+
+            def whole(ref: Any = ref) -> None:
+                options = ClassifierOptions()
+                list(evaluate_filtered(ref, built, options, engine=engine, out=folder / "results", overwrite=True))
+
+            scored, bare = in_turns(whole, lambda: [forward(one) for one in inputs], repeat)  # noqa: B023
+            tokens = 0 if kind == "images" else sum(one["attention_mask"].sum().item() for one in inputs) / len(data)
+            print_line(kind, size, len(data), tokens, len(data), scored, bare)
 
 
-def bench_scorer(kind: str, size: str, scorer: Any, table: pa.Table, repeat: int) -> None:
+def filtered_texts(folder: Path, rows: int) -> Path:
+    """Build a filtered folder of planted pairs."""
+    np.save(folder / "features.npy", np.random.default_rng(0).normal(size=(rows, 2)).astype(np.float32))
+    settings = [f"source.rows={rows}", f"filter.n={rows // 2}", "filter.m=2", f"filter.t={rows // 4}"]
+    spec = load_spec("planted-nli", [*settings, f"filter.k={rows // 4}"])
+    return build_aflite(spec, folder / "built", features=folder / "features.npy").folder
+
+
+def filtered_images(folder: Path, rows: int) -> Path:
+    """Build a filtered folder of JPEGs of noise, 500 by 375 pixels as those of ImageNet often are."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for row in range(rows):
+        path = folder / "source" / str(row % 2) / f"{row}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (47, 63, 3), dtype=np.uint8)).resize((500, 375)).save(path, quality=90)
+    np.save(folder / "features.npy", rng.normal(size=(rows, 2)).astype(np.float32))
+    settings = [f"filter.n={rows // 2}", "filter.m=2", f"filter.t={rows // 4}", f"filter.k={rows // 4}"]
+    spec = load_spec("digits", settings)
+    where = {"source": folder / "source", "features": folder / "features.npy"}
+    return build_aflite(spec, folder / "built", **where).folder
+
+
+def make_image_model(folder: Path, size: str, names: tuple[str, ...]) -> None:
+    """Write a timm model of random weights."""
+    import timm
+
+    model = timm.create_model(IMAGE_MODELS[size], num_classes=len(names))
+    config = {"label_names": list(names)}
+    timm.models.save_for_hf(model, str(folder), model_config=config, safe_serialization=True)
+
+
+def classifier_batches(ref: ModelRef, data: LabelledRows, engine: Engine) -> tuple[list[Any], Callable[[Any], Any]]:
+    """Give the batches that scoring makes, and the forward pass."""
+    import torch
+
+    how: Any = {"device": engine.device, "batch_size": engine.batch_size, "workers": engine.workers}
+    model: Any = load_classifier(ref, dtype="float32", **how)
+    if data.modality == "text":
+        encoder = model.encoder(data)
+        given = [batch for tokens in encoder.tokenised(data.data) for _, batch in encoder.batches(tokens)]
+
+        def forward(batch: Any) -> None:
+            with torch.inference_mode():
+                model.model(**batch)
+
+        return given, forward
+    return [pixels for _, pixels, _ in model.batches(data)], model.forward
+
+
+def bench_scorers(rows: int, kind: str, sizes: list[str], repeat: int, engine: Engine) -> None:
+    """Print rows a second of a scorer of every size, beside bare forward passes."""
+    table = probe_rows("mlm" if kind == "mlm" else "qa", rows)
+    probes = probe_rows("qa", 2_000)
+    texts = [text for name in ("context_12", "question", "question_negated") for text in probes[name].to_pylist()]
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            make_model(Path(folder), kind, size, texts)
+            scorer: Any = make_scorer(resolve_model(folder), batch_size=engine.inputs_at_once)
+            inputs = bare_inputs(scorer, kind, table)
+            scored, bare = in_turns(lambda: scorer.score(table), lambda: bare_pass(scorer, inputs), repeat)  # noqa: B023
+            count = sum(len(one["input_ids"]) for one in inputs)
+            tokens = sum(one["input_ids"].numel() for one in inputs) / count
+            print_line(kind, size, count, tokens, table.num_rows, scored, bare)
+
+
+def print_line(kind: str, size: str, inputs: int, tokens: float, rows: int, scored: Seconds, bare: Seconds) -> None:
     """Print the line of one model."""
-    inputs = bare_inputs(scorer, kind, table)
-    scored, bare = in_turns(lambda: scorer.score(table), lambda: bare_pass(scorer, inputs), repeat)
-    count = sum(len(one["input_ids"]) for one in inputs)
-    tokens = sum(one["input_ids"].numel() for one in inputs) / count
     ratios = " | ".join(f"{b / s:.2f}" for b, s in zip(bare, scored, strict=True))
-    speeds = f"{table.num_rows / scored[0]:,.1f} | {table.num_rows / bare[0]:,.1f} | {ratios}"
-    print(f"| {kind} | {size} | {count:,} | {tokens:.1f} | {speeds} |", flush=True)
+    speeds = f"{rows / scored[0]:,.1f} | {rows / bare[0]:,.1f} | {ratios}"
+    print(f"| {kind} | {size} | {inputs:,} | {tokens:.1f} | {speeds} |", flush=True)
 
 
 def probe_rows(config: str, rows: int) -> pa.Table:
@@ -81,13 +183,11 @@ def probe_rows(config: str, rows: int) -> pa.Table:
     return next(iter(tables)).slice(0, rows).unify_dictionaries()
 
 
-def make_model(folder: Path, kind: str, size: str) -> None:
+def make_model(folder: Path, kind: str, size: str, texts: list[str], **more: Any) -> None:
     """Write a model of random weights with a WordPiece vocabulary of the size that BERT has."""
     import transformers
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-    table = probe_rows("qa", 2_000)
-    texts = [text for name in ("context_12", "question", "question_negated") for text in table[name].to_pylist()]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -99,7 +199,7 @@ def make_model(folder: Path, kind: str, size: str) -> None:
         tokenizer_object=backend, model_input_names=["input_ids", "token_type_ids", "attention_mask"], **names
     )
     model_class, config_class = KINDS[kind]
-    config = getattr(transformers, config_class)(vocab_size=30_522, pad_token_id=0, **SIZES[size])
+    config = getattr(transformers, config_class)(vocab_size=30_522, pad_token_id=0, **SIZES[size], **more)
     getattr(transformers, model_class)(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -133,9 +233,6 @@ def bare_pass(scorer: Any, inputs: list[dict[str, Any]]) -> None:
     with torch.inference_mode():
         for one in inputs:
             scorer._loaded.model(**one)
-
-
-Seconds = tuple[float, float]
 
 
 def in_turns(one: Callable[[], Any], other: Callable[[], Any], repeat: int) -> tuple[Seconds, Seconds]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
+    from builders.features.text_encoder import TransformerEncoder
+
 INPUT_COLUMNS = "input_columns"  # in config.json, of models that were trained here
 
 _MOST_TOKENS = 512  # of a row, for models whose positions have no end
@@ -116,6 +118,7 @@ class TextClassifier:
             )
         if loaded.model.config.pad_token_id is None:
             loaded.model.config.pad_token_id = loaded.tokenizer.pad_token_id
+        self.model = loaded.model
         self._most = loaded.limit or _MOST_TOKENS
         self._batch_size = batch_size
         names = loaded.model.config.id2label
@@ -124,17 +127,20 @@ class TextClassifier:
 
     def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
         """Give logits; rows longer than the model takes are cut."""
+        for block in self.encoder(rows).encoded(rows.data):
+            yield Outputs(block.features)
+
+    def encoder(self, rows: LabelledRows) -> TransformerEncoder:
+        """Give what makes batches of rows and encodes them, as logits."""
         from builders.features.text_encoder import RowTokenizer, TransformerEncoder
 
         def forward(batch: Mapping[str, Any]) -> tuple[Any, None]:
-            return self._loaded.model(**batch).logits, None
+            return self.model(**batch).logits, None
 
         tokenizer = RowTokenizer(self._loaded.tokenizer, self._columns(rows), self._most)
-        encoder = TransformerEncoder(
+        return TransformerEncoder(
             tokenizer, forward, order=None, device=self._loaded.device, most_rows=self._batch_size
         )
-        for block in encoder.encoded(rows.data):
-            yield Outputs(block.features)
 
     def _columns(self, rows: LabelledRows) -> tuple[str, ...]:
         """Columns that the model reads: those that its configuration names, of a partial-input model, else all."""
@@ -175,10 +181,19 @@ class ImageClassifier:
 
     def __init__(self, model: ImageModel, *, batch_size: int, workers: int) -> None:
         self._model, self._batch_size, self._workers = model, batch_size, workers
-        self.classes, self.facts = model.classes, model.facts
+        self.classes, self.facts, self.forward = model.classes, model.facts, model.forward
 
     def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
         """Give logits, and which images cannot be decoded."""
+        for size, pixels, broken in self.batches(rows):
+            logits = np.full((size, len(self.classes[0])), np.nan, np.float32)
+            readable = [place for place in range(size) if place not in broken]
+            if pixels is not None:
+                logits[readable] = self.forward(pixels).float().cpu().numpy()
+            yield Outputs(logits, {place: str(error) for place, error in broken.items()})
+
+    def batches(self, rows: LabelledRows) -> Iterator[tuple[int, torch.Tensor | None, Mapping[int, Exception]]]:
+        """Give the size of each batch, its images that can be decoded, and why the others cannot, by their place."""
         from builders.features.image_data import ImageRows, loaded_apart
         from builders.features.images import batches_in_order
 
@@ -186,11 +201,7 @@ class ImageClassifier:
         batches = batches_in_order(len(rows), self._batch_size)
         loader = loaded_apart(images, batches, workers=self._workers, pinned=self._model.on_gpu)
         for batch, (pixels, broken) in zip(batches, loader, strict=True):
-            logits = np.full((len(batch), len(self.classes[0])), np.nan, np.float32)
-            readable = [place for place in range(len(batch)) if place not in broken]
-            if pixels is not None:
-                logits[readable] = self._model.forward(pixels).float().cpu().numpy()
-            yield Outputs(logits, {place: str(error) for place, error in broken.items()})
+            yield len(batch), pixels, broken
 
 
 def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:

@@ -183,7 +183,7 @@ def evaluate_ood(
     revision: str | None = None,
     overwrite: bool = False,
 ) -> Iterator[Evaluated]:
-    """Score a classifier on sets out of distribution; all are read before the first is scored.
+    """Score a classifier on sets out of distribution; all are read by this call, before the first is scored.
 
     Parameters
     ----------
@@ -208,8 +208,7 @@ def evaluate_ood(
         rows, facts = read_ood_rows(spec, data, split=split, revision=revision)
         check_together(ref, rows)
         parts.append(_Part(rows.split, facts, functools.partial(lambda rows: rows, rows), spec))
-    for part in parts:
-        yield _evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite)
+    return (_evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite) for part in parts)
 
 
 def _evaluate(

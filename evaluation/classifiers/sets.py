@@ -199,8 +199,9 @@ def read_ood_rows(
         spec.name, chosen, spec.names(), inputs, read.rows, columns.replace_schema_metadata(None), groups
     )
     sha = read.revision.removeprefix("sha256:")[:12]
-    facts = {"name": spec.name, "version": sha, "source": read.origin, "revision": read.revision}
-    return rows, facts | {"unlabelled": read.unlabelled}
+    source = spec.hub.id if spec.hub and data is None else str(data)
+    facts = {"name": spec.name, "version": sha, "source": source, "revision": read.revision}
+    return rows, facts | {"origin": read.origin, "unlabelled": read.unlabelled}
 
 
 def matching_rows(built: BuiltSet, split: str | None) -> tuple[Rows, dict[str, NDArray[np.bool_]]]:
