@@ -87,7 +87,7 @@ def tables(
     workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
     progress: Progress = True,
 ) -> None:
-    """Lay out the tables of the AFLite paper, training and scoring what is not there yet.
+    """Lay out the tables of the AFLite paper, training and scoring what is not there yet; exit code 1 if one is missing.
 
     Example: probesieve tables --plan small
     """
@@ -99,5 +99,7 @@ def tables(
     if not progress:
         switch_off()
     machine = Machine(device=device, workers=workers)
-    print(reproduce(load_plan(plan), out, tables=table, machine=machine, data=data, limit=limit))
-    print(f"Stored: {out / TABLES[0]}")
+    made = reproduce(load_plan(plan), out, tables=table, machine=machine, data=data, limit=limit)
+    print(f"{made.text}\nStored: {out / TABLES[0]}")
+    if made.missing:
+        raise typer.Exit(1)

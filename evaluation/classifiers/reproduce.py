@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from builders.aflite import Machine
@@ -23,6 +23,22 @@ _HEADS = {"full": "all rows", "random": "random rows", SINGLE_MODEL: "one model,
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Reproduced:
+    """The tables, and which of them could not be made.
+
+    Attributes
+    ----------
+    text : str
+        Markdown, with the reasons in place of tables that are missing.
+    missing : tuple of str
+        Titles of those.
+    """
+
+    text: str
+    missing: tuple[str, ...]
+
+
 def reproduce(
     plan: Plan,
     out: Path,
@@ -31,7 +47,7 @@ def reproduce(
     machine: Machine | None = None,
     data: Path | None = None,
     limit: int | None = None,
-) -> str:
+) -> Reproduced:
     """Make the tables of a plan; what is there already is not made again.
 
     Parameters
@@ -47,7 +63,7 @@ def reproduce(
 
     Returns
     -------
-    str
+    Reproduced
         The tables as Markdown. One whose sets or models cannot be had stands there with the reason.
 
     Raises
@@ -60,7 +76,7 @@ def reproduce(
         check_choice("table", number, numbers)
     bench = Bench(plan, out, machine=machine or Machine(), data=data, limit=limit)
     pages = [f"## {plan.title}", plan.note, _seeds_text(plan, limit)]
-    stored = []
+    stored, missing = [], []
     for table in plan.tables:
         if tables and table.number not in tables:
             continue
@@ -69,7 +85,7 @@ def reproduce(
         try:
             made = replace(_table(bench, table), title=title)
         except (BuildError, EvaluationError, HubError) as error:
-            _logger.warning("table %s cannot be made: %s", table.number, error)
+            missing.append(title)
             pages.append(f"### {title}\n\nNot made: {' '.join(str(error).split())}")
             continue
         pages.append(markdown(made))
@@ -78,7 +94,7 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     store.write_text(out / TABLES[0], text)
     store.write_json(out / TABLES[1], {"plan": plan.title, "seeds": plan.seeds, "limit": limit, "tables": stored})
-    return text
+    return Reproduced(text, tuple(missing))
 
 
 def _seeds_text(plan: Plan, limit: int | None) -> str:

@@ -8,17 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from builders.aflite import Machine
 from builders.tables import from_table
+from evaluation.built_sets import find_built
 from evaluation.classifiers import bench
 from evaluation.classifiers.bench import Bench, Source
 from evaluation.classifiers.plans import Plan
+from evaluation.classifiers.predict import load_classifier
 from evaluation.classifiers.reproduce import reproduce
 from evaluation.classifiers.seeds import score_seeds
+from evaluation.classifiers.sets import read_split
+from evaluation.classifiers.subsets import single_model_masks
 from evaluation.errors import EvaluationError
+from evaluation.models import resolve_model
 from tests.evaluation.classifiers.ood_files import write_hans
 from tests.evaluation.classifiers.test_subsets import anli_files
 from tests.evaluation.classifiers.training_sets import TINY, build
@@ -102,9 +108,6 @@ def test_cells_are_those_of_the_stored_results(out: Path) -> None:
 
 def test_the_single_models_column_is_scored_on_the_rows_that_it_keeps(plan: Plan, out: Path) -> None:
     """Trained and scored by hand from the file of features and the stored predictions."""
-    from evaluation.built_sets import find_built
-    from evaluation.classifiers.subsets import single_model_masks
-
     one = plan.sets["one"]
     for seed, value in zip(SEEDS, dict(stored(out)["rows"])["hypothesis only"][2], strict=True):
         mask = single_model_masks(find_built(str(one.folder)), Path(str(one.features)), seed=seed)["validation"]
@@ -131,6 +134,21 @@ def test_models_that_see_no_cue_know_nothing(plan: Plan, out: Path) -> None:
     assert rows["rows to train on"][1] == rows["rows to train on"][3] < 240
 
 
+def test_a_partial_input_model_is_scored_on_its_column_alone(plan: Plan, out: Path) -> None:
+    ref = resolve_model(str(out / "models" / "snli-aflite_full_hypothesis_seed0"))
+    model = load_classifier(ref, dtype="float32", device="cpu", batch_size=None, workers=0)
+    rows = read_split(find_built(str(plan.sets["one"].folder)), "validation")
+    other = rows.data.map(lambda row: {"premise": "nobody because outdoors", "hypothesis": row["hypothesis"]})
+    one, same = (
+        np.concatenate([part.logits for part in model.outputs(replace(rows, data=d))]) for d in (rows.data, other)
+    )
+    np.testing.assert_array_equal(one, same)
+    with pytest.raises(
+        EvaluationError, match=r"reads the column hypothesis, which snli-aflite lacks \(it has question,"
+    ):
+        next(iter(model.outputs(replace(rows, inputs=("question", "sentence")))))
+
+
 def test_what_is_there_is_not_made_again(plan: Plan, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (out / "tables.json").read_text()
 
@@ -139,7 +157,7 @@ def test_what_is_there_is_not_made_again(plan: Plan, out: Path, monkeypatch: pyt
 
     monkeypatch.setattr("builders.features.transformer.finetune", never)
     monkeypatch.setattr("evaluation.classifiers.run.load_classifier", never)
-    text = reproduce(plan, out, tables=["3"], machine=CPU)
+    text = reproduce(plan, out, tables=["3"], machine=CPU).text
     assert (out / "tables.json").read_text() == before
     assert text == (out / "tables.md").read_text()
     for part in ("Small models.", "mean ± standard deviation over 2 seeds", "A note.", "| PMI | "):
@@ -152,7 +170,7 @@ def test_out_of_distribution_with_and_without_tuning(plan: Plan, tmp_path: Path)
     files = anli_files(tmp_path / "files")
     write_hans(files)
     one = replace(plan, seeds=(0,))
-    text = reproduce(one, tmp_path, tables=["1"], machine=CPU, data=files, limit=60)
+    text = reproduce(one, tmp_path, tables=["1"], machine=CPU, data=files, limit=60).text
     table = stored(tmp_path)
     assert [name for name, _ in table["rows"]] == [
         f"{source}{tuning}" for source in ("all rows", "random rows", "Φ") for tuning in ("", " + R2")
@@ -171,9 +189,10 @@ def test_out_of_distribution_with_and_without_tuning(plan: Plan, tmp_path: Path)
 
 
 def test_a_table_that_cannot_be_made_says_why_and_stops_no_other(plan: Plan, out: Path, tmp_path: Path) -> None:
-    text = reproduce(plan, out, machine=CPU, data=tmp_path / "nowhere")
-    assert "### Table 1. Elsewhere\n\nNot made: there is no " in text
-    assert "### Table 3. Here\n\n|  | all rows" in text
+    made = reproduce(plan, out, machine=CPU, data=tmp_path / "nowhere")
+    assert made.missing == ("Table 1. Elsewhere",)
+    assert "### Table 1. Elsewhere\n\nNot made: there is no " in made.text
+    assert "### Table 3. Here\n\n|  | all rows" in made.text
 
 
 def test_a_column_that_no_result_has(plan: Plan, out: Path) -> None:
