@@ -87,7 +87,9 @@ def tables(
     workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
     progress: Progress = True,
 ) -> None:
-    """Lay out the tables of the AFLite paper, training and scoring what is not there yet; exit code 1 if one is missing.
+    """Lay out the tables of the AFLite paper, training and scoring what is not there yet.
+
+    Exit code 1 if a table cannot be made.
 
     Example: probesieve tables --plan small
     """
