@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -104,7 +104,7 @@ def evaluate(
     )
     sets = Sets(tuple(dataset or ()), suite, data, tuple(split or ()), config, dataset_revision)
     engine = Engine(device=device, batch_size=batch_size, workers=workers, backend=backend)
-    how = {"engine": engine, "out": out, "overwrite": overwrite, "revision": revision, "kind": kind}
+    how: dict[str, Any] = {"engine": engine, "out": out, "overwrite": overwrite, "revision": revision, "kind": kind}
     results = []
     for done in evaluate_any(model, sets, options, of_classifier, **how):
         results.append(done.result)

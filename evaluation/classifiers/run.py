@@ -22,7 +22,7 @@ from evaluation.classifiers.labels import SUBSET, LabelMap, match_labels
 from evaluation.classifiers.ood import OodSpec, imagenet_a_columns
 from evaluation.classifiers.predict import Classifier, Outputs, check_together, load_classifier
 from evaluation.classifiers.sets import LabelledRows, labelled_splits, read_ood_rows, read_split
-from evaluation.classifiers.summary import BROKEN, prediction_columns, summarize
+from evaluation.classifiers.summary import BROKEN, broken_rows, prediction_columns, summarize
 from evaluation.errors import EvaluationError
 from evaluation.loading import DTYPES
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice, resolve_model
@@ -30,13 +30,13 @@ from evaluation.run import Engine, Evaluated
 
 PROTOCOL = "exact"
 
-_NAMED = 3
+_NAMED, _TOLERATED = 3, "broken_share"
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ClassifierOptions:
-    """What decides the predictions of a classifier; stored with the result, and compared before a run goes on.
+    """What decides the predictions of a classifier; but for `broken_share`, stored and compared before a run goes on.
 
     Attributes
     ----------
@@ -218,8 +218,10 @@ def _evaluate(
     facts = part.facts
     place = store.place_of(out, ref, f"{facts['name']}@{facts['version']}", part.split, PROTOCOL)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": facts["revision"], "split": part.split}
-    settings |= {"protocol": PROTOCOL, **asdict(options)}
+    settings |= {"protocol": PROTOCOL, **{name: value for name, value in asdict(options).items() if name != _TOLERATED}}
     if not overwrite and (found := store.read_result(place, settings)):
+        broken = found["splits"][part.split]["broken"]
+        _check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
         return Evaluated(found, place.result, fresh=False)
     everything = part.read()
     check_together(ref, everything)
@@ -304,6 +306,7 @@ def _score_missing(
 ) -> None:
     """Score the shards that no earlier run finished, in one stream, so that the model never waits between them."""
     missing = [number for number in range(shards) if not place.shard(number).is_file()]
+    _check_shards(place, shards, rows, options.broken_share)
     if not missing:
         return
     size = store.ROWS_PER_SHARD
@@ -320,7 +323,7 @@ def _score_missing(
             seconds = f"{time.perf_counter() - start:.6f}"
             table = pa.table({name: facts[name] for name in facts.column_names} | columns)
             store.write_table(table.replace_schema_metadata({"seconds": seconds}), place.shard(number))
-            _check_broken(place, shards, rows, options.broken_share)
+            _check_shards(place, shards, rows, options.broken_share)
 
 
 def _predictions(given: Outputs, facts: pa.Table, labels: LabelMap) -> dict[str, pa.Array]:
@@ -332,18 +335,21 @@ def _predictions(given: Outputs, facts: pa.Table, labels: LabelMap) -> dict[str,
     return prediction_columns(predicted, probabilities, facts["label"].to_numpy(), given.broken)
 
 
-def _check_broken(place: store.Place, shards: int, rows: LabelledRows, share: float) -> None:
-    """Raise `EvaluationError` if more images are broken than may be, in what is scored so far."""
+def _check_shards(place: store.Place, shards: int, rows: LabelledRows, share: float) -> None:
+    """Look at what is scored so far as `_check_broken` does."""
     there = [place.shard(number) for number in range(shards) if place.shard(number).is_file()]
-    table = pa.concat_tables(pq.read_table(path, columns=["source_index", BROKEN]) for path in there)
-    broken = table.filter(table[BROKEN].is_valid())
-    if len(broken) > share * len(rows):
-        first = broken[BROKEN].to_pylist()[0]
-        others = ", ".join(map(str, broken["source_index"].to_pylist()[1 : 1 + _NAMED]))
-        more = f"; also rows {others}" if others else ""
+    if there:
+        first, count = broken_rows(pa.concat_tables(pq.read_table(p, columns=["source_index", BROKEN]) for p in there))
+        _check_broken(rows.name, rows.split, first, count, len(rows), share)
+
+
+def _check_broken(name: str, split: str, first: Sequence[Any], count: int, rows: int, share: float) -> None:
+    """Raise `EvaluationError` if more images are broken than may be."""
+    if count > share * rows:
+        others = ", ".join(str(one["source_index"]) for one in first[1 : 1 + _NAMED])
         raise EvaluationError(
-            f"{len(broken):,} of {len(rows):,} images of {rows.name}, split {rows.split}, are broken, more than the "
-            f"share {share:g} of --broken-share: {first}{more}"
+            f"{count:,} of {rows:,} images of {name}, split {split}, are broken, more than the share {share:g} of "
+            f"--broken-share: {first[0]['why']}{f'; also rows {others}' if others else ''}"
         )
 
 

@@ -176,7 +176,14 @@ def test_too_many_broken_images_end_the_run_with_one_line(filtered: Built, timm_
     assert "row 5 (source_index" in str(caught.value)
     assert "also rows 40, 41" in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert not list((tmp_path / "results").rglob("*.json"))
+    assert not list((tmp_path / "results").rglob("train.exact.*"))
+    asked: Any = {"engine": CPU, "out": tmp_path / "results"}
+    with pytest.raises(EvaluationError, match="3 of 90 images"):  # also when nothing is left to score
+        evaluate_classifier(str(timm_model), str(folder), PLAIN, **asked)
+    done = evaluate_classifier(str(timm_model), str(folder), replace(PLAIN, broken_share=0.04), **asked)
+    assert done.result["splits"]["train"]["broken"]["rows"] == 3
+    with pytest.raises(EvaluationError, match="3 of 90 images"):  # also where the result is there
+        evaluate_classifier(str(timm_model), str(folder), PLAIN, **asked)
 
 
 def test_texts_and_images_do_not_go_together(
