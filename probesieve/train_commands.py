@@ -66,6 +66,7 @@ def train(
         model=model,
         values=tuple(values or ()),
         inputs=tuple(inputs or ()),
+        score=tuple(score or ()),
     )
     folders = []
     for trained in train_seeds(request, out, seeds=seed or [0], machine=machine):

@@ -117,23 +117,28 @@ class Bench:
         if self.plan.blank(model):
             values["model"] = str(self._blank(source.key, seed, values))
         name = [rows.facts["name"], source.subset, *([str(self._limit)] if self._limit else []), model, f"seed{seed}"]
-        return self._trained(rows, values, seed, "_".join(name), self.plan.models[model].inputs)
+        return self._trained(rows, values, seed, "_".join(name), self._inputs(model))
 
     def tuned(self, checkpoint: Path, tuning: Tuning, model: str, seed: int) -> Path:
-        """Give the folder of a trained classifier that was trained further."""
+        """Give the folder of a trained classifier that was trained further, with an output layer that starts anew."""
         rows = ood_training_rows(load_ood_spec(tuning.on), self._data, where=tuning.where).drawn(self._limit)
         name = "-".join([checkpoint.name, tuning.on, *tuning.where.values()])
-        return self._trained(rows, {**self.plan.settings(model), "model": str(checkpoint)}, seed, name, ())
+        return self._trained(
+            rows, {**self.plan.settings(model), "model": str(checkpoint)}, seed, name, self._inputs(model)
+        )
+
+    def _inputs(self, model: str) -> tuple[str, ...] | None:
+        return self.plan.models[model].inputs or None
 
     def _trained(
-        self, rows: TrainingRows, values: Mapping[str, Any], seed: int, name: str, inputs: Sequence[str]
+        self, rows: TrainingRows, values: Mapping[str, Any], seed: int, name: str, inputs: Sequence[str] | None
     ) -> Path:
         return train_classifier(
             rows,
             self._out / "models",
             settings=make_settings(rows, values),
             seed=seed,
-            inputs=inputs or None,
+            inputs=inputs,
             name=name,
             machine=self._machine,
         ).folder

@@ -26,6 +26,7 @@ from evaluation import store
 from evaluation.built_sets import find_built
 from evaluation.classifiers.ood import list_sets, load_ood_spec
 from evaluation.classifiers.predict import INPUT_COLUMNS
+from evaluation.classifiers.sets import labelled_splits
 from evaluation.classifiers.subsets import TrainingRows, ood_training_rows, training_subset
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
@@ -77,6 +78,8 @@ class TrainingRequest:
         ``KEY=VALUE`` for the training settings.
     inputs : tuple of str
         Input columns that the model gets to see; empty for all.
+    score : tuple of str
+        Splits that are to be scored afterwards; a set that lacks one is refused before anything is trained.
     """
 
     data: str
@@ -89,6 +92,7 @@ class TrainingRequest:
     model: str | None = None
     values: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    score: tuple[str, ...] = ()
 
 
 def train_seeds(
@@ -125,16 +129,25 @@ def train_seeds(
 
 def _requested_rows(request: TrainingRequest, seed: int) -> TrainingRows:
     if request.data in list_sets():
-        if request.subset != "full" or request.features:
-            raise EvaluationError(f"{request.data} was not filtered: leave out --subset and --features, use --where")
-        named = dict(read_override(text) for text in request.where)
-        return ood_training_rows(
-            load_ood_spec(request.data), request.files, where={key: str(value) for key, value in named.items()}
-        )
+        if request.subset != "full" or request.features or request.score:
+            raise EvaluationError(
+                f"{request.data} was not filtered: leave out --subset, --features and --score, and use --where; "
+                f"score with probesieve eval --dataset {request.data}"
+            )
+        return ood_training_rows(load_ood_spec(request.data), request.files, where=_read_where(request.where))
     if request.files or request.where:
         raise EvaluationError(f"--files and --where are for one of {', '.join(list_sets())}, not for {request.data}")
     built = find_built(request.data)
+    labelled_splits(built, request.score)
     return training_subset(built, request.subset, split=request.split, features=request.features, seed=seed)
+
+
+def _read_where(where: Sequence[str]) -> dict[str, str]:
+    named = [text.partition("=") for text in where]
+    for text, (column, equals, value) in zip(where, named, strict=True):
+        if not (column and equals and value):
+            raise EvaluationError(f"--where must be COLUMN=VALUE such as round=R1, not {text!r}")
+    return {column: value for column, _, value in named}
 
 
 def make_settings(data: TrainingRows, values: Mapping[str, Any]) -> Settings:

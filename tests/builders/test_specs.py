@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from builders.errors import BuildError
+from builders.features.esim import EsimSettings
 from builders.specs import SETS_DIR, list_specs, load_spec
 from builders.tables import to_table
 
@@ -65,6 +66,15 @@ def test_any_value_can_be_set_and_is_then_said_to_be() -> None:
         assert places[key] == "command line"
     assert places["filter.m"] == "Le Bras et al. 2020, SNLI"
     assert places["filter.c"] == "chosen here"
+
+
+def test_another_encoder_takes_the_place_of_all_values_of_the_old_one() -> None:
+    spec = load_spec("snli", ["encoder={kind = 'esim', hidden = 50}", "encoder.epochs=2"])
+    assert (spec.encoder_kind, spec.encoder) == ("esim", EsimSettings(hidden=50, epochs=2))
+    places = {key: place for key, _, place in spec.values()}
+    assert places["encoder.epochs"] == "command line"
+    assert places["encoder.batch_size"] == "chosen here"
+    assert places["filter.m"] == "Le Bras et al. 2020, SNLI"
 
 
 @pytest.mark.parametrize(
