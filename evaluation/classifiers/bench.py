@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.aflite import Machine, build_aflite
+from builders.features.transformer import TransformerSettings
 from builders.specs import load_spec
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.classifiers.blank import write_blank_bert
@@ -33,7 +34,7 @@ from evaluation.classifiers.train import make_settings, train_classifier
 from evaluation.classifiers.words import predict_by_words
 from evaluation.errors import EvaluationError
 from evaluation.models import resolve_model
-from evaluation.run import Engine
+from evaluation.run import Engine, Evaluated
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,9 @@ class Bench:
         """Give a BERT with random weights and the vocabulary of all rows of a set."""
         rows = self.training_rows(key, "full", 0)
         texts = (text for column in rows.columns for text in rows.rows[column])
-        most = {"max_length": values["max_length"]} if "max_length" in values else {}
-        return write_blank_bert(self._out / "models" / ".blank" / f"{key}-seed{seed}", texts, seed=seed, **most)
+        most = values.get("max_length", TransformerSettings.max_length)
+        name = "-".join(map(str, [key, *([self._limit] if self._limit else []), most, f"seed{seed}"]))
+        return write_blank_bert(self._out / "models" / ".blank" / name, texts, seed=seed, max_length=most)
 
     def accuracies(self, source: Source, model: str, split: str) -> tuple[float, ...]:
         """Give, for each seed, the accuracy on the rows of a split that are of the kind that was trained on."""
@@ -160,15 +162,15 @@ class Bench:
         return tuple(self._share(source, split, seed, predictions) for seed, predictions in found)
 
     def _predictions(self, source: Source, model: str, split: str, seed: int) -> pa.Table:
-        done = evaluate_classifier(
-            str(self.checkpoint(source, model, seed)),
-            self.built(source.key).source,
-            self._options,
-            engine=self._engine,
-            out=self._out / "results",
-            splits=[split],
-        )
+        done = self._scored(self.checkpoint(source, model, seed), source.key, split)
         return pq.read_table(done.path.with_suffix(".parquet"))
+
+    def _scored(self, checkpoint: Path, key: str, split: str) -> Evaluated:
+        results = self._out / "results"
+        source = self.built(key).source
+        return evaluate_classifier(
+            str(checkpoint), source, self._options, engine=self._engine, out=results, splits=[split]
+        )
 
     def _by_words(self, source: Source, column: str, split: str, seed: int) -> pa.Table:
         rows = read_split(self.built(source.key), split).drawn(self._limit, seed=self._options.seed)
@@ -197,14 +199,7 @@ class Bench:
             If the result has no such number.
         """
         if column.on in self.plan.sets:
-            done = evaluate_classifier(
-                str(checkpoint),
-                self.built(column.on).source,
-                self._options,
-                engine=self._engine,
-                out=self._out / "results",
-                splits=[column.path[0]],
-            )
+            done = self._scored(checkpoint, column.on, column.path[0])
             return _dig(done.result["splits"], column)
         spec = load_ood_spec(column.on)
         ref = resolve_model(str(checkpoint))
