@@ -51,7 +51,7 @@ def compare_partitions(
         runs = [
             filter_dataset(
                 features, labels, n=case.n_rows - 1, m=case.m, t=case.t, k=0, tau=0, seed=seed,
-                partitions=kind, block_size=block_size,
+                partitions=kind, block_size=block_size if kind == "blocked" else None,
             )
             for seed in range(start, start + repeats)
         ]  # fmt: skip

@@ -20,6 +20,11 @@ from builders.tables import from_table, to_table
 SETS_DIR = Path(__file__).parent / "sets"
 CHOSEN_HERE = "chosen here"
 _OVERRIDDEN = "command line"
+# What says more of a value is not true of another value.
+_BELONGS_TO = {
+    "encoder.model": ("encoder.revision", "encoder.weights"),
+    "source.id": ("source.revision", "source.config"),
+}
 
 Settings = TransformerSettings | EsimSettings | ImageSettings
 ENCODERS: dict[str, type[Settings]] = {
@@ -134,6 +139,10 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BuildError(f"{path.name} is not valid TOML: {error}") from error
     known = dict(table.get("values_from", {}))
+    for text in overrides:
+        for other in _BELONGS_TO.get(text.partition("=")[0], ()):
+            parent, key = other.split(".")
+            table[parent].pop(key, None)
     for text in overrides:
         key = _override(table, text)
         # A table as a whole, such as another encoder, takes the place of all values in it.

@@ -306,12 +306,13 @@ def loaded_apart(
         If a worker was killed.
     """
     import torch
+    from joblib import cpu_count
     from torch.utils.data import DataLoader
 
     loader: Any = DataLoader(
         rows,  # type: ignore[arg-type]  # torch asks for what it names, not for a base class
         batch_sampler=batches,
-        num_workers=workers,
+        num_workers=min(workers, cpu_count()),
         collate_fn=_collate,
         pin_memory=pinned,
         generator=torch.Generator(),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.classifiers.sets import LabelledRows
 from evaluation.errors import EvaluationError
-from evaluation.loading import chosen_device, load_model, load_parts, moved
+from evaluation.loading import DTYPES, chosen_device, load_model, load_parts, moved
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _MOST_TOKENS = 512  # of a row, for models whose positions have no end
 _IMAGES = 64
 _MOST_WORKERS = 16
 _IMAGENET = 1000
+_CHANNELS = 3
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,6 @@ def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
     from torchvision.transforms import Compose
 
     from builders.features.image_models import Checkpoint, Forward, load
-    from evaluation.loading import DTYPES
 
     check_choice("dtype", dtype, DTYPES)
     checkpoint = Checkpoint(folder=Path(ref.path)) if ref.local else Checkpoint(repository=ref.path, sha=ref.sha)
@@ -221,11 +221,14 @@ def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
             f"{ref.name} has no trained classifier, only features: pass a model with its output layer"
         )
     data: Any = resolve_data_config({}, model=model, use_test_size=True)  # type: ignore[no-untyped-call]
+    if (channels := data["input_size"][0]) != _CHANNELS:
+        raise EvaluationError(f"{ref.name} takes images of {channels} channels, and images are read as RGB")
     pixels = transforms_imagenet_eval(
         data["input_size"][-2:],
         data["crop_pct"],
         data["crop_mode"],
         interpolation=data["interpolation"],
+        mean=tuple(data["mean"]),  # what borders are filled with
         normalize=False,
     )
     forward = Forward(moved(model, device), torch.device(device), dtype)

@@ -283,6 +283,8 @@ def _label_map(classifier: Classifier, rows: LabelledRows, label_map: str | None
     """Meet the model's classes with the set's in the first of the ways in which they may be read that fits."""
     ways = classifier.classes
     if spec is not None and spec.classes == "imagenet-a":
+        if label_map is not None:
+            raise EvaluationError("--label-map means nothing on imagenet-a, whose classes are ImageNet's: leave it out")
         columns = imagenet_a_columns(len(ways[0]), ways[-1])
         target = np.full(len(ways[0]), -1)
         target[columns] = np.arange(len(columns))
@@ -306,24 +308,29 @@ def _score_missing(
 ) -> None:
     """Score the shards that no earlier run finished, in one stream, so that the model never waits between them."""
     missing = [number for number in range(shards) if not place.shard(number).is_file()]
-    _check_shards(place, shards, rows, options.broken_share)
+    broken: list[dict[str, Any]] = []
+
+    def check(table: pa.Table) -> None:
+        broken.extend(broken_rows(table))
+        _check_broken(rows.name, rows.split, broken, len(broken), len(rows), options.broken_share)
+
+    for number in sorted({*range(shards)} - {*missing}):
+        check(pq.read_table(place.shard(number), columns=["source_index", BROKEN]))
     if not missing:
         return
     size = store.ROWS_PER_SHARD
     places = [np.arange(number * size, min(len(rows), (number + 1) * size)) for number in missing]
     wanted = rows.take(np.concatenate(places))
-    done = len(rows) - len(wanted)
-    with counter(total=len(rows), label=f"{rows.name} {rows.split}", done=done) as count:
+    with counter(total=len(rows), label=f"{rows.name} {rows.split}", done=len(rows) - len(wanted)) as count:
         stream = _Stream(classifier.outputs(wanted), count)
         for number in missing:
             start = time.perf_counter()
             facts = store.shard_rows(place, number)
-            given = stream.take(len(facts))
-            columns = _predictions(given, facts, labels)
-            seconds = f"{time.perf_counter() - start:.6f}"
+            columns = _predictions(stream.take(len(facts)), facts, labels)
             table = pa.table({name: facts[name] for name in facts.column_names} | columns)
+            seconds = f"{time.perf_counter() - start:.6f}"
             store.write_table(table.replace_schema_metadata({"seconds": seconds}), place.shard(number))
-            _check_shards(place, shards, rows, options.broken_share)
+            check(table)
 
 
 def _predictions(given: Outputs, facts: pa.Table, labels: LabelMap) -> dict[str, pa.Array]:
@@ -335,21 +342,13 @@ def _predictions(given: Outputs, facts: pa.Table, labels: LabelMap) -> dict[str,
     return prediction_columns(predicted, probabilities, facts["label"].to_numpy(), given.broken)
 
 
-def _check_shards(place: store.Place, shards: int, rows: LabelledRows, share: float) -> None:
-    """Look at what is scored so far as `_check_broken` does."""
-    there = [place.shard(number) for number in range(shards) if place.shard(number).is_file()]
-    if there:
-        first, count = broken_rows(pa.concat_tables(pq.read_table(p, columns=["source_index", BROKEN]) for p in there))
-        _check_broken(rows.name, rows.split, first, count, len(rows), share)
-
-
-def _check_broken(name: str, split: str, first: Sequence[Any], count: int, rows: int, share: float) -> None:
-    """Raise `EvaluationError` if more images are broken than may be."""
+def _check_broken(name: str, split: str, broken: Sequence[Any], count: int, rows: int, share: float) -> None:
+    """Raise `EvaluationError` if more images are broken than may be; `broken` are the first of them."""
     if count > share * rows:
-        others = ", ".join(str(one["source_index"]) for one in first[1 : 1 + _NAMED])
+        others = ", ".join(str(one["source_index"]) for one in broken[1 : 1 + _NAMED])
         raise EvaluationError(
             f"{count:,} of {rows:,} images of {name}, split {split}, are broken, more than the share {share:g} of "
-            f"--broken-share: {first[0]['why']}{f'; also rows {others}' if others else ''}"
+            f"--broken-share: {broken[0]['why']}{f'; also rows {others}' if others else ''}"
         )
 
 

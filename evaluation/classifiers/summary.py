@@ -108,17 +108,16 @@ def summarize(
         **summary,
         "drop": drop(labels == predicted, masks[KEPT]).to_json() if filtered else None,
         "label_order": None if order is None else order.text,
-        "broken": dict(zip(("first", "rows"), broken_rows(predictions), strict=True)),
+        "broken": {"rows": int(is_broken.sum()), "first": broken_rows(predictions)[:_NAMED]},
         "report": None if spec is None else _report(spec, scored, predicted),
     }
 
 
-def broken_rows(predictions: pa.Table) -> tuple[list[dict[str, Any]], int]:
-    """Give the first rows whose input is broken, as ``source_index`` and ``why``, and how many there are."""
+def broken_rows(predictions: pa.Table) -> list[dict[str, Any]]:
+    """Give the ``source_index`` of the rows whose input is broken, and ``why`` each is."""
     broken = predictions.filter(predictions[BROKEN].is_valid())
-    named = broken.slice(0, _NAMED)
-    pairs = zip(named["source_index"].to_pylist(), named[BROKEN].to_pylist(), strict=True)
-    return [{"source_index": index, "why": why} for index, why in pairs], len(broken)
+    pairs = zip(broken["source_index"].to_pylist(), broken[BROKEN].to_pylist(), strict=True)
+    return [{"source_index": index, "why": why} for index, why in pairs]
 
 
 def _report(spec: OodSpec, scored: pa.Table, predicted: NDArray[np.int64]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def test_features_may_go_to_disk(tmp_path):
 
 def test_blocked_scores_are_unbiased_and_about_as_variable():
     """Over 24 repeats the variance ratio of equal schemes has a relative error of some 5 %."""
-    found = studies.compare_partitions(benchmark.Case(600, 12, 3, 16, 120), repeats=24)
+    found = studies.compare_partitions(benchmark.Case(600, 12, 3, 16, 120), repeats=24, block_size=10)
     assert abs(found.mean_difference) < 4 * found.standard_error
     assert found.largest_z < found.expected_largest_z + 1.5
     assert 0.8 < found.variance_ratio < 1.25

@@ -59,7 +59,7 @@ def test_scaled_values_are_not_said_to_be_the_papers(name: str) -> None:
 def test_any_value_can_be_set_and_is_then_said_to_be() -> None:
     spec = load_spec("snli", ["filter.n=182000", "encoder.model=org/other", "source.filtered=['train']", "share=0.05"])
     assert spec.filter.n == 182_000
-    assert spec.encoder == dataclasses.replace(load_spec("snli").encoder, model="org/other")
+    assert spec.encoder == dataclasses.replace(load_spec("snli").encoder, model="org/other", revision=None)
     assert spec.source.filtered == ("train",)
     places = {key: place for key, _, place in spec.values()}
     for key in ("filter.n", "encoder.model", "source.filtered", "share"):
@@ -75,6 +75,14 @@ def test_another_encoder_takes_the_place_of_all_values_of_the_old_one() -> None:
     assert places["encoder.epochs"] == "command line"
     assert places["encoder.batch_size"] == "chosen here"
     assert places["filter.m"] == "Le Bras et al. 2020, SNLI"
+
+
+def test_a_revision_does_not_stay_with_another_model_or_source() -> None:
+    spec = load_spec("snli", ["encoder.model=org/other", "source.id=org/rows"])
+    assert "revision" not in to_table(spec.encoder)
+    assert spec.source.revision is None
+    both = load_spec("snli", ["encoder.revision=abc", "encoder.model=org/other"])
+    assert to_table(both.encoder)["revision"] == "abc"
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,10 @@ CLASSES = ("blue", "green", "red")  # of the folder, in order of name
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _load_anew() -> Iterator[None]:
-    yield
+def _load_anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
+        yield
     run._loaded.cache_clear()
 
 
@@ -218,6 +220,51 @@ def test_a_model_without_its_output_layer_is_refused(filtered: Built, timm_model
     (headless / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(BuildError, match="cannot be read as weights"):
         evaluate_classifier(str(headless), str(filtered.folder), PLAIN, engine=CPU, out=tmp_path / "results")
+
+
+def test_a_model_of_grey_images_is_refused(filtered: Built, tmp_path: Path) -> None:
+    import timm
+    from timm.models import save_for_hf
+
+    model = timm.create_model("test_resnet", num_classes=3, in_chans=1)
+    config = {"pretrained_cfg": {"input_size": [1, 16, 16]}, "label_names": list(NAMES)}
+    args = {"in_chans": 1}
+    save_for_hf(model, str(tmp_path / "grey"), model_config=config, model_args=args, safe_serialization=True)
+    with pytest.raises(EvaluationError, match="takes images of 1 channels, and images are read as RGB"):
+        evaluate_classifier(str(tmp_path / "grey"), str(filtered.folder), PLAIN, engine=CPU, out=tmp_path / "results")
+
+
+def test_on_imagenet_a_only_its_classes_compete(tmp_path: Path) -> None:
+    """Of a model of 1,000 classes the decision is the largest logit among the 200."""
+    import timm
+    import torch
+    from timm.models import save_for_hf
+
+    from evaluation.classifiers.ood import imagenet_a_classes, imagenet_a_columns, load_ood_spec
+    from evaluation.classifiers.predict import load_classifier
+    from evaluation.classifiers.run import evaluate_ood
+    from evaluation.classifiers.sets import read_ood_rows
+
+    names = imagenet_a_classes()
+    raw = colours(len(names), seed=2).cast_column("image", datasets.Image(decode=False))
+    for name, row in zip(names, raw, strict=True):
+        (tmp_path / "imagenet-a" / name).mkdir(parents=True)
+        (tmp_path / "imagenet-a" / name / "0.png").write_bytes(row["image"]["bytes"])
+    torch.manual_seed(5)
+    model = timm.create_model("test_resnet", num_classes=1000)
+    config = {"pretrained_cfg": {"input_size": [3, 32, 32]}}
+    save_for_hf(model, str(tmp_path / "model"), model_config=config, safe_serialization=True)
+    ref, spec = resolve_model(str(tmp_path / "model")), load_ood_spec("imagenet-a")
+    how: Any = {"engine": CPU, "data": tmp_path / "imagenet-a"}
+    (done,) = evaluate_ood(ref, [spec], PLAIN, out=tmp_path / "results", **how)
+    rows, _ = read_ood_rows(spec, tmp_path / "imagenet-a")
+    loaded = load_classifier(ref, dtype="float32", device="cpu", batch_size=64, workers=0)
+    logits = np.concatenate([given.logits for given in loaded.outputs(rows)])[:, imagenet_a_columns(1000)]
+    stored = pq.read_table(done.path.with_suffix(".parquet"))
+    assert stored["predicted"].to_pylist() == logits.argmax(axis=1).tolist()
+    assert done.result["labels"]["rule"].startswith("the model's logits of the dataset's 200 of its 1000 classes")
+    with pytest.raises(EvaluationError, match="--label-map means nothing on imagenet-a"):
+        next(evaluate_ood(ref, [spec], replace(PLAIN, label_map="0=a"), out=tmp_path / "other", **how))
 
 
 def test_what_timm_saved_is_known_by_its_config(timm_model: Path, transformers_model: Path) -> None:
