@@ -186,14 +186,34 @@ def pmi_scores(texts: Sequence[str], labels: ArrayLike, *, smoothing: float = 10
     """
     rows = validation.texts(texts)
     table = associations(rows, labels, smoothing=smoothing)
-    place = {word: index for index, word in enumerate(table.words)}
     codes = np.searchsorted(table.labels, np.asarray(labels))
-    scores = np.zeros(len(rows))
-    for row, (text, code) in enumerate(zip(rows, codes, strict=True)):
-        words = [place[word] for word in dict.fromkeys(_words(text))]
-        if words:
-            scores[row] = table.pmi[words, code].max()
-    return scores
+    return strongest(table, rows)[np.arange(len(rows)), codes]
+
+
+def strongest(table: Associations, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Give, for each text and label, the strongest association of one of the text's words with the label.
+
+    The label with the highest value is the decision of the word-association classifier of the AFLite paper (NLI
+    experiments, the maximum of pointwise mutual information).
+
+    Parameters
+    ----------
+    table : Associations
+        Learned from these or other texts.
+    texts : sequence of str, length N
+        One text a row.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, K)
+        Nats, in the order of ``table.labels``; all 0 for a text none of whose words is in the table.
+    """
+    row_of = {word: row for row, word in enumerate(table.words)}
+    values = np.zeros((len(texts), table.labels.size))
+    for index, text in enumerate(texts):
+        if rows := [row_of[word] for word in dict.fromkeys(_words(text)) if word in row_of]:
+            values[index] = table.pmi[rows].max(axis=0)
+    return values
 
 
 def lowest(scores: ArrayLike, *, n: int) -> Mask:

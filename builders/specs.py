@@ -147,6 +147,28 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
     return _spec(table, path.name)
 
 
+def read_override(override: str) -> tuple[str, Any]:
+    """Read ``KEY=VALUE``, the value as in TOML; a text needs no quotes.
+
+    Raises
+    ------
+    BuildError
+        If it is not of that form.
+
+    Examples
+    --------
+    >>> read_override("epochs=3"), read_override("model=test_resnet")
+    (('epochs', 3), ('model', 'test_resnet'))
+    """
+    key, equals, text = override.partition("=")
+    if not equals or not all(key.split(".")):
+        raise BuildError(f"--set must be KEY=VALUE such as filter.tau=0.75, not {override!r}")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, text
+
+
 def _turn(override: str) -> int:
     key, tying = override.partition("=")[0], list(_TIED)
     return tying.index(key) if key in tying else len(tying)
@@ -154,16 +176,10 @@ def _turn(override: str) -> int:
 
 def _override(table: dict[str, Any], override: str) -> None:
     """Set one value, and say that it is from the command line."""
-    key, equals, text = override.partition("=")
-    *parents, last = key.split(".")
-    if not equals or not all([*parents, last]):
-        raise BuildError(f"--set must be KEY=VALUE such as filter.tau=0.75, not {override!r}")
+    key, value = read_override(override)
     if key.startswith("values_from"):
         raise BuildError(f"--set {override}: where a value comes from cannot be set")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
+    *parents, last = key.split(".")
     sources = _inner(table, "values_from", override)
     for parent in parents:
         table = _inner(table, parent, override)

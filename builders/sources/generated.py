@@ -7,6 +7,9 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from builders.errors import BuildError
 from builders.planted import planted_rows
 from builders.sources.raw import RawSource, open_arrow, stored, write_arrow
 from builders.sources.spec import IMAGE, LABEL, SourceSpec
@@ -18,19 +21,38 @@ _ROWS = 1_000
 
 
 def read_generated(spec: SourceSpec, work: Path) -> RawSource:
-    """Make the rows of a generated source, one split ``train``, and keep them in `work`."""
+    """Make the rows of a generated source and keep them in `work`: ``train``, and ``validation`` if the spec has one.
+
+    Raises
+    ------
+    BuildError
+        If the spec's ``validation`` leaves no rows to train on.
+    """
     rows, origin = _digits() if spec.kind == "digits" else _planted(spec)
+    splits = _split(rows, spec)
     digest = hashlib.sha256(repr(rows.features).encode())
-    tables = rows.with_format("arrow")
-    for table in tables.iter(_ROWS):
-        digest.update(repr(table.to_pylist()).encode())
+    for number, part in enumerate(splits.values()):
+        digest.update(f"split {number}".encode() if number else b"")
+        for table in part.with_format("arrow").iter(_ROWS):
+            digest.update(repr(table.to_pylist()).encode())
     revision = f"sha256:{digest.hexdigest()}"
-    folder = stored(
-        work,
-        ("generated", revision),
-        lambda path: write_arrow(path / "train.arrow", rows.features, tables.iter(_ROWS)),
-    )
-    return RawSource(open_arrow(folder, ["train"]), revision, origin)
+
+    def write(path: Path) -> None:
+        for split, part in splits.items():
+            write_arrow(path / f"{split}.arrow", rows.features, part.with_format("arrow").iter(_ROWS))
+
+    folder = stored(work, ("generated", revision), write)
+    return RawSource(open_arrow(folder, list(splits)), revision, origin)
+
+
+def _split(rows: Dataset, spec: SourceSpec) -> dict[str, Dataset]:
+    if spec.validation is None:
+        return {"train": rows}
+    if spec.validation >= len(rows):
+        raise BuildError(f"validation must be less than the {len(rows):,} rows of the source, not {spec.validation:,}")
+    drawn = np.zeros(len(rows), bool)
+    drawn[np.random.default_rng(spec.seed).choice(len(rows), spec.validation, replace=False)] = True
+    return {"train": rows.select(np.flatnonzero(~drawn)), "validation": rows.select(np.flatnonzero(drawn))}
 
 
 def _planted(spec: SourceSpec) -> tuple[Dataset, str]:
@@ -41,7 +63,6 @@ def _planted(spec: SourceSpec) -> tuple[Dataset, str]:
 
 def _digits() -> tuple[Dataset, str]:
     """Give scikit-learn's 1,797 digits as 8-bit grey PNG images of 8 by 8 pixels, as they stand in their file."""
-    import numpy as np
     from datasets import ClassLabel, Dataset, Features, Image
     from PIL import Image as Pillow
     from sklearn.datasets import load_digits

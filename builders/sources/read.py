@@ -15,7 +15,7 @@ from builders.sources.places import IMAGES, SHARDS, TABLES, visible_files
 from builders.sources.raw import RawSource
 from builders.sources.rows import SourceRows
 from builders.sources.shards import read_shards
-from builders.sources.spec import IMAGE, LABEL, SourceSpec
+from builders.sources.spec import GENERATED, IMAGE, LABEL, SourceSpec
 from builders.sources.tables import read_tables
 
 _SUFFIXES = {"webdataset": SHARDS, "images": IMAGES, "files": TABLES}
@@ -46,7 +46,7 @@ def read_source(spec: SourceSpec, *, work: Path, path: Path | None = None) -> So
         if not spec.id:
             raise BuildError("a source of kind 'hub' needs its id, ORG/NAME, or local data with --source")
         raw = read_hub(spec)
-    elif path is None and spec.kind in ("planted", "digits"):
+    elif path is None and spec.kind in GENERATED:
         raw = read_generated(spec, work)
     else:
         raw, spec = _read_local(spec, work, path)

@@ -11,7 +11,8 @@ from builders.errors import BuildError
 IMAGE = "image"
 LABEL = "label"
 OURS = ("source_index", "predictability", "times_scored", "removed_in_phase", "in_random_subset")
-KINDS = ("hub", "files", "images", "webdataset", "planted", "digits")
+GENERATED = ("planted", "digits")
+KINDS = ("hub", "files", "images", "webdataset", *GENERATED)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class SourceSpec:
         Where a gated source's terms are accepted.
     rows, seed : int
         Of a generated source.
+    validation : int, optional
+        Rows of a generated source, drawn with `seed`, that become a split ``validation``; all are in ``train`` without.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class SourceSpec:
     unlabelled: tuple[str, ...] = ()
     page: str | None = None
     rows: int | None = None
+    validation: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -79,6 +83,10 @@ class SourceSpec:
             raise BuildError(f"label names must be two or more, each once, not {', '.join(self.names)}")
         if self.kind == "planted" and (self.rows is None or self.rows < 1):
             raise BuildError(f"rows of a generated source must be 1 or more, not {self.rows}")
+        if self.validation is not None and (self.kind not in GENERATED or self.validation < 1):
+            raise BuildError(
+                f"validation must be 1 or more rows of a generated source, not {self.validation} of kind {self.kind!r}"
+            )
 
     @property
     def of_images(self) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from builders.features.text_encoder import TransformerEncoder
 
+INPUT_COLUMNS = "input_columns"  # in config.json, of models that were trained here
+
 _MOST_TOKENS = 512  # of a row, for models whose positions have no end
 _IMAGES = 64
 _MOST_WORKERS = 16
@@ -136,10 +138,20 @@ class TextClassifier:
         def forward(batch: Mapping[str, Any]) -> tuple[Any, None]:
             return self.model(**batch).logits, None
 
-        tokenizer = RowTokenizer(self._loaded.tokenizer, rows.inputs, self._most)
+        tokenizer = RowTokenizer(self._loaded.tokenizer, self._columns(rows), self._most)
         return TransformerEncoder(
             tokenizer, forward, order=None, device=self._loaded.device, most_rows=self._batch_size
         )
+
+    def _columns(self, rows: LabelledRows) -> tuple[str, ...]:
+        """Columns that the model reads: those that its configuration names, of a partial-input model, else all."""
+        named = tuple(getattr(self._loaded.model.config, INPUT_COLUMNS, rows.inputs))
+        if missing := [column for column in named if column not in rows.inputs]:
+            raise EvaluationError(
+                f"{self._loaded.ref.name} reads the column {missing[0]}, which {rows.name} lacks "
+                f"(it has {', '.join(rows.inputs)}): pass a model that was trained on such rows"
+            )
+        return named
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,14 @@ def test_errors():
         baselines.repair_weights(np.eye(4), [0, 1, 0, 1], seed=0, steps=0)
 
 
+def test_the_strongest_word_decides():
+    """As above, PMI(cat, 0) = log 1.5, PMI(a, 0) = log 0.75 and PMI(a, 1) = log 1.5; "dog" is unknown."""
+    table = baselines.associations(["A cat.", "a CAT a", "a", "A"], [0, 0, 1, 1], smoothing=0)
+    found = baselines.strongest(table, ["a", "a cat dog", "dog", ""])
+    # "a": log 0.75 and log 1.5; "a cat": the greater of each, log 1.5 twice.
+    assert found == pytest.approx(np.log([[0.75, 1.5], [1.5, 1.5], [1, 1], [1, 1]]))
+
+
 def test_pmi_finds_give_away_words():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=400)

@@ -250,6 +250,8 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         ({"names": ("a", "a")}, ("each once", "a, a")),
         ({"names": ("a",)}, ("two or more",)),
         ({"kind": "planted"}, ("rows", "1 or more")),
+        ({"kind": "planted", "rows": 30, "validation": 0}, ("validation must be 1 or more", "not 0")),
+        ({"kind": "hub", "validation": 5}, ("of a generated source", "'hub'")),
     ],
 )
 def test_a_spec_that_no_source_could_satisfy(fields: dict[str, Any], parts: tuple[str, ...]) -> None:
