@@ -176,7 +176,8 @@ def test_settings_that_cannot_be_used_are_refused():
     assert dataclasses.is_dataclass(settings)
 
 
-def test_models_that_cannot_be_had_are_refused(tmp_path, bert):
+def test_models_that_cannot_be_had_are_refused(tmp_path, bert, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (tmp_path / "empty").mkdir()
     refused("no config.json", lambda: recipe_of(tmp_path / "empty").identity())
     refused("a folder that exists, not", lambda: recipe_of(tmp_path / "nowhere").identity())
