@@ -18,9 +18,9 @@ from builders.errors import BuildError
 from builders.features.encoder import Recipe
 from builders.features.esim import EsimRecipe, EsimSettings
 from builders.features.images import ImageRecipe
-from builders.features.store import StoredFeatures, compute_features, read_features
+from builders.features.store import StoredFeatures, compute_features, read_features, reordered
 from builders.features.transformer import TransformerRecipe, TransformerSettings
-from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline
+from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
 from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
@@ -34,7 +34,6 @@ from builders.workspace import Workspace
 if TYPE_CHECKING:
     from aflite.results import FilterResult
 
-_SAMPLE = 0
 _MOST_VALUES = 100
 _LIBRARIES = {"transformer": "transformers", "esim": "torch", "timm": "timm"}
 
@@ -255,10 +254,7 @@ def _pool(spec: SetSpec, rows: SourceRows, share: float) -> Pool:
     size = round(share * n_rows)
     if share and not 0 < size < n_rows - 1:
         raise BuildError(f"share = {share} of {n_rows} rows leaves no warm-up sample, or nothing else; change it")
-    rng = np.random.default_rng(np.random.SeedSequence((spec.seed, _SAMPLE)))
-    warm = np.sort(rng.choice(n_rows, size, replace=False))
-    rest = np.setdiff1d(np.arange(n_rows), warm, assume_unique=True)
-    return Pool(together, labels.astype(np.int64), bounds, warm, rest)
+    return Pool(together, labels.astype(np.int64), bounds, *draw_order(n_rows, size, spec.seed))
 
 
 def _features(
@@ -294,14 +290,14 @@ def _given(space: Workspace, rows: SourceRows, pool: Pool, path: Path) -> Stored
     counts = {"labelled rows of the filtered splits": n_rows, "rows of the filtered splits": n_rows + without}
     space.root.mkdir(parents=True, exist_ok=True)
     given = read_features(path, n_rows=counts, work=space.root)
-    features = given.features
-    if features.shape[0] > n_rows:
+    places = np.arange(n_rows)
+    if given.features.shape[0] > n_rows:
         places = pool.rows.select_columns(["source_index"]).with_format("arrow")[:]["source_index"].to_numpy()
         before = 0
         for split, place in pool.bounds.items():
             places[place] += before
             before += place.stop - place.start + rows.unlabelled.get(split, 0)
-        features = features[places]
+    features = reordered(given.features, places[pool.rest], space.root)
     return StoredFeatures(features, None, reused=False, path=path)
 
 

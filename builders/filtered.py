@@ -25,7 +25,7 @@ SCORE_COLUMNS = ("predictability", "times_scored", "removed_in_phase", "in_rando
 _GROUP_BYTES = 64 * 2**20
 _SHARD_BYTES = 2**30
 _LOOKED_AT = 64
-_BASELINE = 1
+_ORDER, _BASELINE = 0, 1
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,23 @@ class Outcome:
             "removed_in_phase": pa.array(phases, mask=phases < 0),
             "in_random_subset": pa.array(self.in_random_subset[rows]),
         }
+
+
+def draw_order(n_rows: int, n_warm: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw the warm-up sample, and the order in which the other rows are scored.
+
+    AFLite lets the earlier of two equally predictable rows go first. In source order that would empty the first split
+    before the last; in a random one all splits keep one distribution.
+
+    Returns
+    -------
+    warm : ndarray of int64, shape (n_warm,)
+        Ascending.
+    rest : ndarray of int64, shape (n_rows - n_warm,)
+        In random order.
+    """
+    order = np.random.default_rng(np.random.SeedSequence((seed, _ORDER))).permutation(n_rows)
+    return np.sort(order[:n_warm]), order[n_warm:]
 
 
 def draw_baseline(outcome: Outcome, bounds: Mapping[str, slice], seed: int) -> None:

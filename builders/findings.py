@@ -35,7 +35,7 @@ class Pool:
     bounds : mapping of str to slice
         Place of each split.
     warm, rest : ndarray of int64
-        Rows of the warm-up sample, and all others; ascending.
+        Rows of the warm-up sample, and all others in the order in which they are scored.
     """
 
     rows: Dataset

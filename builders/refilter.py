@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from builders.disk import told_when_full
 from builders.errors import BuildError
-from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, Outcome, draw_baseline
+from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_target, check_version, is_current, verify_folder
@@ -88,7 +89,8 @@ def refilter(
         ends = np.cumsum([0, *(len(splits[name]) for name in scored_splits)])
         bounds = {name: slice(*ends[i : i + 2].tolist()) for i, name in enumerate(scored_splits)}
         stored = _joined([outcomes[name] for name in bounds])
-        outcome, phases, reason = cut_again(stored, manifest["filter"], n=n, tau=tau, k=settings["k"])
+        _, order = draw_order(stored.part.size, int(np.count_nonzero(stored.part == WARMUP)), manifest["seed"])
+        outcome, phases, reason = cut_again(stored, order, manifest["filter"], n=n, tau=tau, k=settings["k"])
         draw_baseline(outcome, bounds, manifest["seed"])
         outcomes |= {name: outcome.take(place) for name, place in bounds.items()}
         facts = {key: value for key, value in manifest.items() if key not in _MADE_ANEW} | known
@@ -107,14 +109,16 @@ def refilter(
 
 
 def cut_again(
-    stored: Outcome, run: Mapping[str, Any], *, n: int, tau: float, k: int
+    stored: Outcome, order: NDArray[np.int64], run: Mapping[str, Any], *, n: int, tau: float, k: int
 ) -> tuple[Outcome, tuple[dict[str, Any], ...], str]:
     """Follow a stored run until it would have ended at `n` or `tau`, and keep what had not left by then.
 
     Parameters
     ----------
     stored : Outcome
-        The stored run's, of all rows in the order in which they were scored.
+        The stored run's, of all rows.
+    order : ndarray of int64
+        The scored rows in the order in which they were scored.
     run : mapping
         Its ``phases``, a record each, and its ``stop_reason``.
     n, tau, k
@@ -133,7 +137,7 @@ def cut_again(
     removed_in = np.full_like(stored.removed_in_phase, -1)
     left, reason, records = int(run["phases"][0]["size"]), str(run["stop_reason"]), []
     for record in run["phases"]:
-        rows = np.flatnonzero(stored.removed_in_phase == record["phase"])
+        rows = order[stored.removed_in_phase[order] == record["phase"]]
         scores = stored.predictability[rows]
         rows = rows[np.argsort(-scores, kind="stable")]
         leaving = rows[stored.predictability[rows] >= tau][: max(0, left - n)]

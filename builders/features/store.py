@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 _FEATURES, _PREDICTIONS, _FACTS = "features.npy", "predictions.npy", "facts.json"
+_REORDERED = 4096
 _SCANNED_BYTES = 64 * 2**20
 _NOT_SUPPORTED = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 
@@ -348,6 +349,15 @@ def _refuse_bad(path: Path, block: NDArray[Any], start: int) -> None:
             f"features {path}: row {start + _first_bad(block)} (counted from 0) has a value that is NaN or infinite "
             "in single precision; compute it again"
         )
+
+
+def reordered(features: NDArray[Any], order: NDArray[np.int64], work: Path) -> NDArray[Any]:
+    """Copy rows in another order into a file in `work` without a name, which goes when its map does."""
+    with tempfile.TemporaryFile(dir=work) as file, _named(work):
+        for start in range(0, order.size, _REORDERED):
+            file.write(np.ascontiguousarray(features[order[start : start + _REORDERED]]).data)
+        file.flush()
+        return np.memmap(file, features.dtype, "r", 0, (order.size, features.shape[1]))
 
 
 def _copied(path: Path, features: NDArray[Any], work: Path | None) -> NDArray[np.float32]:

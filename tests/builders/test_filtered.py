@@ -93,6 +93,15 @@ def test_easy_rows_leave(built: Built, tmp_path: Path) -> None:
     assert easy[left].mean() > 0.95
 
 
+def test_equally_predictable_rows_leave_all_splits_alike(tmp_path: Path) -> None:
+    """All 380 rows are easy, so nearly all score 1.0, and which of them leave is up to the order alone."""
+    done = build(tmp_path, "filter.n=190", easy_share=1.0)
+    counts = done.manifest["counts"]
+    shares = {split: of["removed"] / (of["removed"] + of["filtered"]) for split, of in counts.items()}
+    # Half of the rows leave; the standard deviation of the share of 38 rows of a random order is 0.08.
+    assert all(abs(share - 0.5) < 0.25 for share in shares.values()), shares
+
+
 def test_the_folder_passes_the_checks_of_datasets(built: Built, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "datasets.commands.datasets_cli", "test", str(built.folder), "--all_configs"]
     done = subprocess.run([*command, "--cache_dir", str(tmp_path)], capture_output=True, text=True, check=False)

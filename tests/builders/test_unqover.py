@@ -234,6 +234,8 @@ def test_a_killed_build_leaves_nothing_that_looks_finished(tmp_path: Path, stop:
         [sys.executable, "-m", "probesieve", "build", "unqover", "gender", "--out", str(out)],
         cwd=REPOSITORY,
         stdout=subprocess.DEVNULL,
+        # A shell that starts the tests in the background makes them, and so this process, deaf to SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not list(out.glob(".*/qa/*.parquet")):
         assert process.poll() is None

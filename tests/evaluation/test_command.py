@@ -65,6 +65,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 ) -> None:
     masked = make_model("BertForMaskedLM", "BertConfig")
     common = ("--dataset", str(folder), "--out", str(tmp_path / "results"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for args, code, message in (
         (("--model", str(tmp_path / "none"), *common), 2, "there is no folder"),
         (

@@ -56,7 +56,7 @@ BAD = [
     (("build", "aflite", "snly"), "did you mean 'snli'?"),
     (("build", "aflite", "snli", "--set", "filter.sigma=1"), "snli.toml: filter: unknown key 'sigma'"),
     (("build", "aflite", "snli", "--source", "nowhere"), "the source nowhere does not exist"),
-    (("build", "aflite", "planted-nli", "--no-warmup"), "no ready-made weights"),
+    (("build", "aflite", "planted-nli", "--no-warmup", "--set", "name=other"), "no ready-made weights"),
     (("build", "aflite", "digits", "--features", "nowhere.npy"), "nowhere.npy"),
     (("build", "aflite", "digits", "--filter-splits", "test"), "no split 'test'"),
     (("refilter", "nowhere", "--version", "1.1.0", "--n", "5"), "nowhere is not a folder"),
