@@ -168,8 +168,9 @@ def _phases(findings: Findings) -> str:
         "![Rows left and their mean predictability, phase by phase](phases.png)\n\n"
         "![How many kept and removed rows have which predictability](scores.png)\n\n"
         f"It ended after {len(rows)} phases since {_REASONS[findings.stop_reason]}. Mean predictability is the"
-        " estimate of the representation bias: the accuracy of the classifiers on rows that they did not"
-        f" train on.\n\n{_table(['phase', 'rows', 'mean predictability', 'rows >= tau', 'removed'], rows)}"
+        " estimate of the representation bias: the accuracy of the classifiers on rows that they did not train on."
+        " Of equally predictable rows, chance decides which leave first, so that no split is emptied before another."
+        f"\n\n{_table(['phase', 'rows', 'mean predictability', 'rows >= tau', 'removed'], rows)}"
     )
 
 
