@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from aflite.checkpoint import fingerprint
+from aflite.estimators import ClassWeight
 from aflite.loop import Removal
-from aflite.models import ClassWeight
 
 
 def run_config(removal: Removal, model: Any, c: float, class_weight: ClassWeight) -> dict[str, Any]:

@@ -287,11 +287,11 @@ def _given(space: Workspace, rows: SourceRows, pool: Pool, path: Path) -> Stored
     """Features of a file, whose rows are the labelled rows of the filtered splits, or all rows of these."""
     without = sum(rows.unlabelled.get(split, 0) for split in pool.bounds)
     n_rows = pool.labels.size
-    counts = {"labelled rows of the filtered splits": n_rows, "rows of the filtered splits": n_rows + without}
+    labelled, every = "labelled rows of the filtered splits", "rows of the filtered splits"
     space.root.mkdir(parents=True, exist_ok=True)
-    given = read_features(path, n_rows=counts, work=space.root)
+    given = read_features(path, n_rows={labelled: n_rows, every: n_rows + without}, work=space.root)
     places = np.arange(n_rows)
-    if given.features.shape[0] > n_rows:
+    if given.rows == every:
         places = pool.rows.select_columns(["source_index"]).with_format("arrow")[:]["source_index"].to_numpy()
         before = 0
         for split, place in pool.bounds.items():

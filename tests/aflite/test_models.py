@@ -8,7 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import aflite
-from aflite.models import NearestNeighbours, family
+from aflite.estimators import NearestNeighbours
+from aflite.models import family
 
 
 def test_neighbours_vote_as_scikit_learn_says():
