@@ -128,7 +128,7 @@ def _build(
     share = spec.share if recipe else 0.0
     inputs = _inputs(spec, rows, share, recipe, features)
     target = out / spec.folder_name
-    facts = _facts(spec, rows, share, recipe, features, inputs)
+    facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
         return Built(target, verify_folder(target), fresh=False)
     check_target(target, overwrite=overwrite)
@@ -159,7 +159,6 @@ def _facts(
     spec: SetSpec,
     rows: SourceRows,
     share: float,
-    recipe: Recipe | None,
     features: Path | None,
     inputs: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -184,7 +183,7 @@ def _facts(
         "breakdown": spec.breakdown,
         "spec": [[*entry] for entry in spec.values() if not entry[0].startswith(unused)],
         "source": {"origin": rows.origin, "revision": rows.revision, "unlabelled": dict(rows.unlabelled)},
-        "encoder": {"kind": ran, "trained": share > 0, **(recipe.identity() if recipe else {})},
+        "encoder": {**({} if features else inputs["features"]), "kind": ran, "trained": share > 0},
         "seed": spec.seed,
     }
 
@@ -292,7 +291,7 @@ def _given(space: Workspace, rows: SourceRows, pool: Pool, path: Path) -> Stored
     given = read_features(path, n_rows={labelled: n_rows, every: n_rows + without}, work=space.root)
     places = np.arange(n_rows)
     if given.rows == every:
-        places = pool.rows.select_columns(["source_index"]).with_format("arrow")[:]["source_index"].to_numpy()
+        places = pool.rows.select_columns(["source_index"]).with_format("arrow")[:]["source_index"].to_numpy().copy()
         before = 0
         for split, place in pool.bounds.items():
             places[place] += before

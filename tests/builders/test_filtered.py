@@ -203,6 +203,18 @@ def test_features_of_unlabelled_rows_are_passed_over(built: Built, tmp_path: Pat
     assert sums == {name: built.manifest["files"][name]["sha256"] for name in sums}
 
 
+def test_features_of_unlabelled_rows_are_passed_over_in_a_split_alone(tmp_path: Path) -> None:
+    write_source(tmp_path / "source")
+    np.save(tmp_path / "all.npy", np.random.default_rng(0).normal(size=(SIZES["train"], 4)).astype(np.float32))
+    done = build_aflite(
+        spec_of('source.filtered=["train"]', "filter.n=120"),
+        tmp_path / "out",
+        source=tmp_path / "source",
+        features=tmp_path / "all.npy",
+    )
+    assert done.manifest["counts"]["train"]["unlabelled"] == len(range(3, SIZES["train"], 20))
+
+
 def test_card_shows_markup_of_rows_as_text(built: Built) -> None:
     card = (built.folder / "README.md").read_text(encoding="utf-8")
     front = yaml.safe_load(card.split("---\n")[1])
