@@ -80,7 +80,7 @@ class Bench:
         self, plan: Plan, out: Path, *, machine: Machine, data: Path | None = None, limit: int | None = None
     ) -> None:
         self.plan, self._out, self._machine, self._data, self._limit = plan, out, machine, data, limit
-        self._engine = Engine(device=machine.device, workers=machine.workers)
+        self._engine = Engine(device=machine.device, decoders=machine.workers)
         self._options = ClassifierOptions(limit=limit)
         self.built = functools.cache(self._built)
         self.training_rows = functools.cache(self._training_rows)
