@@ -5,7 +5,9 @@ the least that any evaluation of the same inputs can take. For classifiers of te
 (``images``) it takes the very batches that scoring makes, and what it is compared with is the whole evaluation of a
 filtered folder, from its files to the stored result; ``--model`` and ``--dataset`` take ones of your own. Both run in
 turns, and medians are compared: of wall-clock seconds, and of the process's own CPU seconds, which other work on the
-machine disturbs less (those of processes that decode images are not in it). Example: ``python scripts/bench_eval.py --kind qa --size base --rows 100``
+machine disturbs less (those of processes that decode images are not in it).
+
+Example: ``python scripts/bench_eval.py --kind qa --size base --rows 100``
 """
 
 import statistics
