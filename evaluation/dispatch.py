@@ -82,10 +82,10 @@ def evaluate_any(
     """
     ref = resolve_model(model, revision, kind=kind)
     if ref.kind not in CLASSIFIERS:
+        _check_probe_sets(ref, sets)
         plain = ClassifierOptions(seed=of_classifier.seed, dtype=of_classifier.dtype)
         given = {"--suite": sets.suite, "--data": sets.data, "--split": sets.splits or None}
         _refuse(ref, given | _changed(of_classifier, plain))
-        _check_probe_sets(ref, sets)
         yield from evaluate_all(
             ref,
             sets.datasets or None,
@@ -106,7 +106,7 @@ def _evaluate_classifier(
 ) -> Iterator[Evaluated]:
     known = list_sets()
     specs = [*(suite_specs(sets.suite) if sets.suite else ()), *(load_ood_spec(n) for n in sets.datasets if n in known)]
-    filtered = [source for source in sets.datasets if source not in known]
+    filtered = [_known(source, known) for source in sets.datasets if source not in known]
     if not specs and not filtered:
         raise EvaluationError(
             f"{ref.name} is of kind {ref.kind}: say with --dataset or --suite what to score it on, a filtered set or "
@@ -116,7 +116,7 @@ def _evaluate_classifier(
         raise EvaluationError(f"--data is for sets out of distribution: name one ({', '.join(known)}) or a --suite")
     if specs and len(sets.splits) > 1:
         raise EvaluationError("--split takes one split for sets out of distribution")
-    built = [find_built(_known(source, known), sets.revision) for source in filtered]
+    built = [find_built(source, sets.revision) for source in filtered]
     for one in built:
         if one.builder == "unqover":
             raise EvaluationError(

@@ -94,11 +94,13 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     for args, message in (
         (("--model", reader, "--dataset", probe_set), "is a probe set, which needs a question-answering or language"),
         (("--model", qa, *data), "is a filtered set, which needs a classifier, and "),
+        (("--model", qa, *data, "--split", "test"), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, "--dataset", "hans"), "hans is a set out of distribution, which needs a classifier"),
         (("--model", base, *data), "is of architecture BertModel, which has no head that can be scored"),
         (("--model", base, "--kind", "text-classifier", *data), "classifier.bias, classifier.weight would be random"),
         (("--model", reader), "say with --dataset or --suite what to score it on"),
         (("--model", reader, "--dataset", "hanss"), "did you mean 'hans'?"),
+        (("--model", reader, "--dataset", "hanss", "--data", tmp_path), "did you mean 'hans'?"),
         (("--model", reader, "--dataset", tmp_path / "none"), "is neither a built folder nor ORG/NAME"),
         (("--model", reader, "--suite", "nli-odd"), "did you mean 'nli-ood'?"),
         (("--model", reader, *data, "--data", tmp_path), "--data is for sets out of distribution"),
