@@ -19,10 +19,16 @@ from evaluation.classifiers.metrics import (
     to_json,
 )
 from evaluation.classifiers.ood import OodSpec, report
-from evaluation.classifiers.sets import KEPT, SUBSETS, subsets_of
+from evaluation.classifiers.sets import (
+    BROKEN,
+    CONFIDENCE,
+    KEPT,
+    LABEL_PROBABILITY,
+    PREDICTED,
+    SUBSETS,
+    subsets_of,
+)
 from evaluation.errors import EvaluationError
-
-PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN = "predicted", "confidence", "label_probability", "broken"
 
 _NAMED = 20
 
