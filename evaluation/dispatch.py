@@ -24,8 +24,8 @@ class Sets:
     Attributes
     ----------
     datasets : tuple of str
-        Built folders, ORG/NAME on the Hub, or names of sets out of distribution (`list_sets`). None at all, and no
-        suite, are the four probe sets in ``./build``.
+        Built folders, ORG/NAME on the Hub, or sets out of distribution: names (`list_sets`) or specs (``.toml``).
+        None at all, and no suite, are the four probe sets in ``./build``.
     suite : str or None
         One of `evaluation.classifiers.suites.SUITES`.
     data : Path or None
@@ -105,8 +105,9 @@ def _evaluate_classifier(
     ref: ModelRef, sets: Sets, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
 ) -> Iterator[Evaluated]:
     known = list_sets()
-    specs = [*(suite_specs(sets.suite) if sets.suite else ()), *(load_ood_spec(n) for n in sets.datasets if n in known)]
-    filtered = [_known(source, known) for source in sets.datasets if source not in known]
+    suite = suite_specs(sets.suite) if sets.suite else ()
+    specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if _is_ood(source))]
+    filtered = [_known(source, known) for source in sets.datasets if not _is_ood(source)]
     if not specs and not filtered:
         raise EvaluationError(
             f"{ref.name} is of kind {ref.kind}: say with --dataset or --suite what to score it on, a filtered set or "
@@ -133,7 +134,11 @@ def _evaluate_classifier(
 
 def on_disk(datasets: Sequence[str], suite: str | None) -> tuple[str, ...]:
     """Give those of the sets that are not certain to be on the Hub: all but the ones out of distribution."""
-    return tuple(source for source in datasets or (() if suite else ("build",)) if source not in list_sets())
+    return tuple(source for source in datasets or (() if suite else ("build",)) if not _is_ood(source))
+
+
+def _is_ood(source: str) -> bool:
+    return source in list_sets() or source.endswith(".toml")
 
 
 def _known(source: str, names: Sequence[str]) -> str:
@@ -146,7 +151,7 @@ def _known(source: str, names: Sequence[str]) -> str:
 def _check_probe_sets(ref: ModelRef, sets: Sets) -> None:
     """Raise `EvaluationError` for a set that is for classifiers."""
     for source in sets.datasets:
-        of = "a set out of distribution" if source in list_sets() else None
+        of = "a set out of distribution" if _is_ood(source) else None
         if of is None and Path(source).is_dir() and find_built(source).builder == "aflite":
             of = "a filtered set"
         if of:

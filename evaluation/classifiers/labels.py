@@ -121,7 +121,8 @@ class LabelMap:
             raise EvaluationError(f"logits must be of shape (rows, {len(self.classes)}), not {array.shape}")
         if bad := int((~np.isfinite(array)).any(axis=1).sum()):
             raise EvaluationError(
-                f"{bad} of {len(array)} rows have logits that are not finite; half precision overflows: use float32"
+                f"{bad} of {len(array)} rows have logits that are not finite; where a model overflows in half "
+                "precision, use float32"
             )
         return array
 
@@ -164,7 +165,7 @@ def match_labels(
     >>> match_labels(["entailment", "neutral", "contradiction"], ["entailment", "non-entailment"]).target
     (0, 1, 1)
     """
-    classes, wanted = _in_order(id2label), tuple(names)
+    classes, wanted = classes_in_order(id2label), tuple(names)
     if label_map is not None:
         matched = _match(read_label_map(label_map, classes, wanted), wanted)
         return replace(matched, rule=BY_MAP) if matched.rule == BY_NAME else matched
@@ -184,7 +185,14 @@ def _match(classes: tuple[str, ...], wanted: tuple[str, ...]) -> LabelMap:
     return _label_map(classes, wanted, target)
 
 
-def _in_order(id2label: Mapping[Any, str] | Sequence[str]) -> tuple[str, ...]:
+def classes_in_order(id2label: Mapping[Any, str] | Sequence[str]) -> tuple[str, ...]:
+    """Give the names of a model's classes in the order of its outputs.
+
+    Raises
+    ------
+    EvaluationError
+        If they are not numbered from 0.
+    """
     if not isinstance(id2label, Mapping):
         return tuple(id2label)
     try:
