@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,26 @@ CONFIG: dict[str, Any] = {
     "bar": {"color": PALETTE[0]},
 }
 """Vega-Lite's ``config`` of every chart; `evaluation.report.page` puts it into the page once."""
+
+
+def in_lines(name: str, width: int = 22) -> str:
+    """Break a long name for an axis, behind a hyphen or a space as far as it has one; give the axis `LINES` too.
+
+    Examples
+    --------
+    >>> in_lines("distilbert-base-uncased-squad")
+    'distilbert-base-\\nuncased-squad'
+    """
+    lines = [""]
+    for piece in re.findall(rf"[^-_/ ]{{1,{width}}}[-_/ ]*|[-_/ ]+", name):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip(" ") for line in lines) if name.strip() else name
+
+
+LINES = {"labelExpr": "split(datum.label, '\\n')", "labelLineHeight": 14}
+"""Of an axis whose names were broken by `in_lines`."""
 
 
 def colours(names: Sequence[str]) -> dict[str, Any]:

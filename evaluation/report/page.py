@@ -16,11 +16,12 @@ never ``innerHTML``.
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -46,12 +47,17 @@ class Text:
 
 @dataclass(frozen=True)
 class Figure:
-    """A Vega-Lite chart; `alt` says in words what it shows, `note` how to read it."""
+    """A Vega-Lite chart; `alt` says in words what it shows, `note` how to read it, `legend` what its colours mean.
+
+    A legend of Vega-Lite's own is cut off where the page is narrow, so switch it off (``"legend": None``) where there
+    are names and colours to give as `legend`.
+    """
 
     title: str
     spec: Mapping[str, Any]
     alt: str
     note: str = ""
+    legend: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -220,11 +226,16 @@ def _block(block: Block, place: int) -> str:
     note = f'<p class="caption">{_text(block.note)}</p>\n' if block.note else ""
     if isinstance(block, Figure):
         return (
-            f"<figure>\n<figcaption>{_text(block.title)}</figcaption>\n"
+            f"<figure>\n<figcaption>{_text(block.title)}</figcaption>\n{_legend(block.legend)}"
             f'<div class="chart" data-block="{place}" role="img" aria-label="{_text(block.alt)}"></div>\n'
             f"{note}</figure>\n"
         )
     return f'<div class="table" data-block="{place}" data-title="{_text(block.title)}"></div>\n{note}'
+
+
+def _legend(colours: Mapping[str, str]) -> str:
+    entries = (f'<li><span style="background:{_text(c)}"></span>{_text(name)}</li>' for name, c in colours.items())
+    return f'<ul class="legend">{"".join(entries)}</ul>\n' if colours else ""
 
 
 def _data(block: Block) -> Any:
@@ -240,6 +251,7 @@ def _data(block: Block) -> Any:
     return None
 
 
+@functools.cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed in one script, as vl-convert brings them."""
     import vl_convert
