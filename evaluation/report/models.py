@@ -92,7 +92,7 @@ def _figure(inputs: Inputs, dataset: str, metric: str, largest: float) -> Figure
     said = "; ".join(f"{row['model']} {row['value']:.4g}" for row in rows)
     symbol = METRICS[metric].symbol
     present = [name for name in TUNINGS if any(row["tuning"] == name for row in rows)]
-    legend = {name: PALETTE[TUNINGS.index(name)] for name in present}
+    legend = {name: (PALETTE[TUNINGS.index(name)], "square") for name in present}
     alt = f"Bars of {symbol} on {dataset}: {said}."
     return Figure(dataset, _spec(rows, order, metric, largest, legend), alt, legend=legend)
 
@@ -116,13 +116,17 @@ def _bar(result: Result, metric: str, label: str) -> dict[str, Any]:
 
 
 def _spec(
-    rows: Sequence[dict[str, Any]], order: Sequence[str], metric: str, largest: float, legend: Mapping[str, str]
+    rows: Sequence[dict[str, Any]],
+    order: Sequence[str],
+    metric: str,
+    largest: float,
+    legend: Mapping[str, tuple[str, str]],
 ) -> dict[str, Any]:
     colour = {
         "field": "tuning",
         "type": "nominal",
         "legend": None,
-        "scale": {"domain": [*legend], "range": [*legend.values()]},
+        "scale": {"domain": [*legend], "range": [colour for colour, _ in legend.values()]},
     }
     axis = {"title": f"{METRICS[metric].symbol} ({METRICS[metric].direction})", "tickCount": 5, "format": "~g"}
     position = {"field": "shown", "type": "nominal", "title": None}
