@@ -6,7 +6,7 @@ report.view("heatmap", (root, data, tools) => {
   const HEIGHT = 22;
   const NARROW = 16;
   const WIDE = 110;
-  const PRINTED = 66;
+  const LETTER = 7.4;
   const MOST_PIXELS = 16e6;
   const INK = "#1f2933";
   const own = { rows: "list", columns: "list", chosenRow: null, chosenColumn: null, find: { rows: "", columns: "" }, reach: "model" };
@@ -15,7 +15,7 @@ report.view("heatmap", (root, data, tools) => {
   let marked = null;
 
   const choices = element("div", { class: "choices" });
-  const legend = element("div", { class: "legend" });
+  const legend = element("div", { class: "key" });
   const heads = element("div", { class: "heads" });
   const names = element("div", { class: "names" });
   const canvas = element("canvas", { tabindex: "0", role: "img" });
@@ -78,12 +78,19 @@ report.view("heatmap", (root, data, tools) => {
     const columns = ordered("columns");
     const turned = view.rows.length <= 4 && view.columns.length > 8;
     const [down, across] = turned ? [columns, rows] : [rows, columns];
-    const side = Math.min(root.clientWidth < 640 ? 132 : 240, 44 + 7.4 * longest(turned ? view.columns : view.rows));
+    const regions = root.clientWidth > 900 && !turned && manyGroups() ? longest(view.set.axes.group) : 0;
+    const side = Math.min(root.clientWidth < 640 ? 132 : 400, 44 + LETTER * (longest(turned ? view.columns : view.rows) + regions));
     const room = root.clientWidth - side - 20;
     const width = Math.floor(Math.max(NARROW, Math.min(WIDE, room / Math.max(1, across.length))));
     const at = (y, x) => (turned ? view.cell(across[x], down[y]) : view.cell(down[y], across[x]));
-    return { down, across, turned, side, width, at, printed: width >= PRINTED, reach: reach() };
+    const far = reach();
+    const decimals = far ? Math.max(0, 2 - Math.floor(Math.log10(far))) : 2;
+    const printed = width >= HEIGHT + LETTER * (decimals + 3);
+    return { down, across, turned, side, width, at, printed, decimals, reach: far, regions: regions > 0 };
   }
+
+  /* More groups than colours: their names stand beside the subjects where there is room. */
+  const manyGroups = () => view.rowKind === "subject" && view.set.axes.group.length > view.colours.groups.length;
 
   const longest = (words) => words.reduce((most, word) => Math.max(most, word.length), 0);
 
@@ -107,6 +114,7 @@ report.view("heatmap", (root, data, tools) => {
       },
       ...swatch,
       element("span", {}, word),
+      ...(isRow && !vertical && shown.regions && more ? [element("small", {}, kinds[kind])] : []),
     );
   }
 
@@ -125,13 +133,14 @@ report.view("heatmap", (root, data, tools) => {
     none.hidden = !empty;
     frame.hidden = empty;
     if (empty) return;
-    const vertical = longest((turned ? view.rows : view.columns).map(String)) * 7.4 > width - 8;
+    const letters = LETTER * longest(turned ? view.rows : view.columns);
+    const vertical = letters > width - 8;
     heads.replaceChildren(...across.map((place) => label(turned ? "rows" : "columns", place, vertical)));
     names.replaceChildren(...down.map((place) => label(turned ? "columns" : "rows", place, false)));
-    corner.textContent = turned ? "" : "";
     sheet.style.setProperty("--side", `${side}px`);
     sheet.style.setProperty("--cell", `${width}px`);
     sheet.style.setProperty("--line", `${HEIGHT}px`);
+    sheet.style.setProperty("--head", vertical ? `${Math.min(170, letters + 14)}px` : "26px");
     paint();
     unmark();
     legends();
@@ -139,7 +148,7 @@ report.view("heatmap", (root, data, tools) => {
   }
 
   function paint() {
-    const { down, across, width, at, printed } = shown;
+    const { down, across, width, at } = shown;
     const size = [across.length * width, down.length * HEIGHT];
     const ratio = Math.min(devicePixelRatio || 1, 2, Math.sqrt(MOST_PIXELS / (size[0] * size[1])));
     [canvas.width, canvas.height] = size.map((length) => Math.round(length * ratio));
@@ -149,12 +158,13 @@ report.view("heatmap", (root, data, tools) => {
     pen.font = '13px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif';
     pen.textBaseline = "middle";
     for (let y = 0; y < down.length; y++) {
-      for (let x = 0; x < across.length; x++) cellAt(pen, at(y, x), x * width, y * HEIGHT, width, printed);
+      for (let x = 0; x < across.length; x++) cellAt(pen, at(y, x), x * width, y * HEIGHT);
     }
   }
 
   /* A full cell stands out from chance, a small square may be chance, a stroke has no rows. */
-  function cellAt(pen, cell, left, top, width, printed) {
+  function cellAt(pen, cell, left, top) {
+    const { width, printed } = shown;
     if (!cell) {
       pen.strokeStyle = "#c3cbd3";
       pen.beginPath();
@@ -171,7 +181,7 @@ report.view("heatmap", (root, data, tools) => {
     const dark = cell.sure && Math.abs(cell.gamma) > 0.62 * shown.reach;
     pen.fillStyle = dark ? "#ffffff" : INK;
     pen.textAlign = "right";
-    pen.fillText(number(cell.gamma), left + width - 8, top + HEIGHT / 2 + 0.5);
+    pen.fillText(cell.gamma.toFixed(shown.decimals).replace("-", "\u2212"), left + width - 8, top + HEIGHT / 2 + 0.5);
   }
 
   function legends() {
@@ -247,7 +257,8 @@ report.view("heatmap", (root, data, tools) => {
   });
 
   function finder(axis, what) {
-    const box = element("input", { type: "search", placeholder: `Find ${what}`, "aria-label": `Find ${what}`, value: own.find[axis] });
+    const box = element("input", { type: "search", placeholder: `Find ${what}`, "aria-label": `Find ${what}` });
+    box.value = own.find[axis];
     box.addEventListener("input", () => {
       own.find[axis] = box.value;
       draw();

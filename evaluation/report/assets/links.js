@@ -5,11 +5,16 @@ report.view("links", (root, data, tools) => {
   const { element, select, number } = tools;
   const STEP = 26;
   const THICK = 11;
-  const own = { most: 20, chance: false };
+  const SIGNS = [
+    { value: "both", label: "links of both directions" },
+    { value: "1", label: "links to attributes" },
+    { value: "-1", label: "links to negations" },
+  ];
+  const own = { most: 20, chance: false, sign: "both" };
   let view = null;
 
   const choices = element("div", { class: "choices" });
-  const legend = element("div", { class: "legend" });
+  const legend = element("div", { class: "key" });
   const none = element("p", { class: "note", hidden: true });
   const sheet = element("div", { class: "links" });
   root.replaceChildren(choices, legend, none, sheet);
@@ -24,7 +29,7 @@ report.view("links", (root, data, tools) => {
   function strongest() {
     return associations
       .cells(view)
-      .filter((cell) => cell.gamma && (own.chance || cell.sure))
+      .filter((cell) => cell.gamma && (own.chance || cell.sure) && (own.sign === "both" || own.sign * cell.gamma > 0))
       .sort((one, two) => Math.abs(two.gamma) - Math.abs(one.gamma))
       .slice(0, own.most);
   }
@@ -56,9 +61,7 @@ report.view("links", (root, data, tools) => {
   function draw() {
     const links = strongest();
     none.hidden = links.length > 0;
-    none.textContent = own.chance
-      ? "No subject is tied to any attribute."
-      : "No association of this model stands out from chance (q at most 0.05).";
+    none.textContent = own.chance ? "There are no such links." : "No such association of this model stands out from chance (q at most 0.05).";
     if (!links.length || !root.clientWidth) {
       sheet.replaceChildren();
       return;
@@ -141,19 +144,26 @@ report.view("links", (root, data, tools) => {
       draw();
     };
     const chance = element("input", { type: "checkbox", id: "links-chance" });
+    chance.checked = own.chance;
     chance.addEventListener("change", () => {
       own.chance = chance.checked;
       draw();
     });
     choices.replaceChildren(
-      select("At most", ["10", "20", "40", "80"].map((value) => ({ value, label: `${value} links` })), change, own.most),
+      select("Show", SIGNS, (value) => {
+        own.sign = value;
+        draw();
+      }, own.sign),
+      select("at most", ["10", "20", "40", "80"].map((value) => ({ value, label: `${value} links` })), change, own.most),
       element("label", { class: "choice", for: "links-chance" }, chance, element("span", {}, "also links that may be chance (q above 0.05)")),
     );
   }
 
-  controls();
   associations.watch((next) => {
+    /* What ties one of two to an attribute ties the other to its negation, so one direction says all. */
+    if (view?.rows !== next.rows) own.sign = next.rows.length === 2 ? "1" : "both";
     view = next;
+    controls();
     legends();
     draw();
   });
