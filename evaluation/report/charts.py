@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-"""Okabe and Ito's colours, which the colour-blind can tell apart."""
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
+"""Okabe and Ito's colours, which the colour-blind can tell apart, but for the yellow, which is faint on white."""
+
+SHAPES = ("circle", "square", "triangle-up", "diamond")
 
 GRAY, INK = "#6b7280", "#1f2933"
 DIVERGING = ("#d55e00", "#f7f7f7", "#0072b2")
@@ -67,12 +69,13 @@ LINES = {"labelExpr": "split(datum.label, '\\n')", "labelLineHeight": 14}
 """Of an axis whose names were broken by `in_lines`."""
 
 
-def colours(names: Sequence[str]) -> dict[str, Any]:
-    """Give the scale that has a colour of the palette for each name, in this order; beyond eight they come again.
+def marks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Give each name a colour and a shape; beyond seven, the colours come again with the next shape.
 
     Examples
     --------
-    >>> colours(["east", "west"])
-    {'domain': ['east', 'west'], 'range': ['#0072b2', '#e69f00']}
+    >>> marks(["east", "west"])
+    {'east': ('#0072b2', 'circle'), 'west': ('#e69f00', 'circle')}
     """
-    return {"domain": list(names), "range": [PALETTE[place % len(PALETTE)] for place in range(len(names))]}
+    size = len(PALETTE)
+    return {name: (PALETTE[i % size], SHAPES[i // size % len(SHAPES)]) for i, name in enumerate(names)}

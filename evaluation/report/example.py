@@ -28,7 +28,7 @@ PICKS = {
     "attribute": "Largest attribute error",
     "random": "Drawn at random",
 }
-EACH, SEARCHED = 6, 400
+EACH, SEARCHED = 6, 600
 """Rows of a pick in each result, and rows of a set to search in."""
 
 _PARTS = ("subject1", "subject2", "template", "attribute")
@@ -151,15 +151,16 @@ def picked(rows: ScoredRows, *, seed: int) -> dict[str, NDArray[np.int64]]:
 
 
 def _searched(scored: Sequence[ScoredRows], *, seed: int) -> list[str]:
-    """Ids of a balanced sample of the rows that most results have."""
+    """Ids of a balanced sample of the rows that as many results as can be have."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from evaluation.sampling import sample_rows
 
     counts = pc.value_counts(pa.chunked_array([rows.ids for rows in scored]))
-    most = pc.max(counts.field("counts"))
-    ids = counts.field("values").filter(pc.equal(counts.field("counts"), most))
+    times = counts.field("counts").to_numpy()
+    least = next(number for number in range(len(scored), 0, -1) if number == 1 or (times >= number).sum() >= SEARCHED)
+    ids = counts.field("values").filter(pa.array(times >= least))
     if len(ids) <= SEARCHED:
         return list(ids.to_pylist())
     parts = pc.split_pattern(ids, "|")

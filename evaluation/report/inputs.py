@@ -140,6 +140,11 @@ class Inputs:
         rows = _probe_rows(str(built.folder), built.revision, result.content["dataset"]["config"])
         return ScoredRows.from_tables(rows, pq.read_table(result.scores), subset=True)
 
+    def groups_of(self, result: Result) -> dict[str, str]:
+        """Give the group (region, gender) of each subject; empty where the set has none or is not on this disk."""
+        built = self.folder_of(result)
+        return {} if built is None else _groups(str(built.folder), built.revision, result.content["dataset"]["config"])
+
     @staticmethod
     def missing(result: Result) -> str:
         """Say what to pass so that `rows_of` finds the set of a result."""
@@ -154,6 +159,20 @@ class Inputs:
 def _probe_rows(folder: str, revision: str, config: str) -> pa.Table:
     """Read the rows once for the results that follow each other; `revision` tells a folder that was built anew."""
     return open_probe_set(folder, config=config).rows
+
+
+@lru_cache(maxsize=8)
+def _groups(folder: str, revision: str, config: str) -> dict[str, str]:
+    import pyarrow.parquet as pq
+
+    built = find_built(folder)
+    groups: dict[str, str] = {}
+    for file in built.files(built.manifest["configs"][config]["test"]["files"]):
+        for number in (1, 2):
+            names = pq.read_table(file, columns=[f"subject{number}", f"group{number}"])
+            pairs = names.group_by(names.column_names).aggregate([])
+            groups |= {row[f"subject{number}"]: row[f"group{number}"] for row in pairs.to_pylist()}
+    return {subject: groups[subject] for subject in sorted(groups) if groups[subject]}
 
 
 def read_inputs(paths: Sequence[Path], *, bases: Iterable[str] = ()) -> Inputs:

@@ -3,6 +3,7 @@
 A section is a tab. It is data only; scripts in ``assets`` draw it when its tab is first opened:
 
 - `Text` is a paragraph, a heading or a note.
+- `Items` is a list of paragraphs.
 - `Figure` is a Vega-Lite specification (a dict, or what ``alt.Chart.to_dict`` gives) with its alt text. Give it
   ``"width": "container"``; fonts, colours and sizes come from `evaluation.report.charts`.
 - `Table` has columns; a reader can sort, search and save it as CSV.
@@ -39,10 +40,18 @@ _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 @dataclass(frozen=True)
 class Text:
-    """Words; a heading starts a part of the section, a note is set apart."""
+    """Words; a heading starts a part of the section, a note is set apart, `lead` stands before it in bold."""
 
     text: str
     kind: Literal["paragraph", "heading", "note", "warning"] = "paragraph"
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list, each of its texts a line with a bullet."""
+
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -50,14 +59,14 @@ class Figure:
     """A Vega-Lite chart; `alt` says in words what it shows, `note` how to read it, `legend` what its colours mean.
 
     A legend of Vega-Lite's own is cut off where the page is narrow, so switch it off (``"legend": None``) where there
-    are names and colours to give as `legend`.
+    are names to give as `legend`, each with its colour and shape as `evaluation.report.charts.marks` gives them.
     """
 
     title: str
     spec: Mapping[str, Any]
     alt: str
     note: str = ""
-    legend: Mapping[str, str] = field(default_factory=dict)
+    legend: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,12 +83,15 @@ class Column:
         ``text``, ``number``, ``count`` or ``interval``.
     help : str
         What it means, shown where the head is pointed at.
+    decimals : int or None
+        Of a number; None for four, or three digits of what is too small for them.
     """
 
     name: str
     values: Sequence[Any]
     kind: Literal["text", "number", "count", "interval"] = "text"
     help: str = ""
+    decimals: int | None = None
 
     def __len__(self) -> int:
         return len(self.values[0] if self.kind == "interval" else self.values)
@@ -91,7 +103,8 @@ class Column:
             values = rounded(values)
         elif self.kind == "interval":
             values = [rounded(ends) for ends in values]
-        return {"name": self.name, "kind": self.kind, "help": self.help, "values": values}
+        facts = {"name": self.name, "kind": self.kind, "help": self.help, "decimals": self.decimals, "values": values}
+        return {key: value for key, value in facts.items() if value not in ("", None)}
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ class View:
     data: Mapping[str, Any]
 
 
-Block = Text | Figure | Table | View
+Block = Text | Items | Figure | Table | View
 
 
 @dataclass(frozen=True)
@@ -221,7 +234,10 @@ def _block(block: Block, place: int) -> str:
     if isinstance(block, Text):
         if block.kind == "heading":
             return f"<h3>{_text(block.text)}</h3>\n"
-        return f'<p class="{block.kind}">{_text(block.text)}</p>\n'
+        lead = f"<strong>{_text(block.lead)}</strong> " if block.lead else ""
+        return f'<p class="{block.kind}">{lead}{_text(block.text)}</p>\n'
+    if isinstance(block, Items):
+        return f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in block.texts)}</ul>\n"
     if isinstance(block, View):
         return f'<div class="view" data-block="{place}" data-view="{_text(block.name)}"></div>\n'
     note = f'<p class="caption">{_text(block.note)}</p>\n' if block.note else ""
@@ -234,9 +250,12 @@ def _block(block: Block, place: int) -> str:
     return f'<div class="table" data-block="{place}" data-title="{_text(block.title)}"></div>\n{note}'
 
 
-def _legend(colours: Mapping[str, str]) -> str:
-    entries = (f'<li><span style="background:{_text(c)}"></span>{_text(name)}</li>' for name, c in colours.items())
-    return f'<ul class="legend">{"".join(entries)}</ul>\n' if colours else ""
+def _legend(legend: Mapping[str, tuple[str, str]]) -> str:
+    entries = (
+        f'<li><span class="{_text(shape)}" style="background:{_text(colour)}"></span>{_text(name)}</li>'
+        for name, (colour, shape) in legend.items()
+    )
+    return f'<ul class="legend">{"".join(entries)}</ul>\n' if legend else ""
 
 
 def _data(block: Block) -> Any:
