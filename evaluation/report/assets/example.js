@@ -134,6 +134,7 @@ report.view("example", (root, data, tools) => {
       element("div", { class: "inputs" }, ...INPUTS.map((input) => card(input, row, s, names, attribute))),
       element("p", { class: "caption" }, `S is the probability that the model gives a subject; bars reach to the largest S of this row, ${number(Math.max(...s))}.`),
       element("h3", {}, "From the scores to C"),
+      element("p", {}, `S₁₂ is S where ${names[0]} comes first, S₂₁ where ${names[1]} does; a asks for the attribute, ā for its negation.`),
       steps(s, names, attribute),
       element("h3", {}, "What cancels out"),
       cancelled(s, names),

@@ -181,7 +181,12 @@ report.view("heatmap", (root, data, tools) => {
     const dark = cell.sure && Math.abs(cell.gamma) > 0.62 * shown.reach;
     pen.fillStyle = dark ? "#ffffff" : INK;
     pen.textAlign = "right";
-    pen.fillText(cell.gamma.toFixed(shown.decimals).replace("-", "\u2212"), left + width - 8, top + HEIGHT / 2 + 0.5);
+    pen.fillText(fixed(cell.gamma), left + width - 8, top + HEIGHT / 2 + 0.5);
+  }
+
+  function fixed(value) {
+    const text = Math.abs(value).toFixed(shown.decimals);
+    return value < 0 && Number(text) ? `\u2212${text}` : text;
   }
 
   function legends() {
