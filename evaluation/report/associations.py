@@ -57,12 +57,13 @@ def section(inputs: Inputs) -> Section | None:
     for name, results in inputs.datasets.items():
         names = next((found for result in results if (found := names_of(inputs, result))), None)
         if names is None:
-            notes[
-                f"{inputs.missing(results[0])} Until then subjects and attributes stand by name, without group and class."
-            ] = None
+            notes[f"{inputs.missing(results[0])} Until then groups and classes are not known."] = None
         sets.append(set_data(name, results, names or Names(), {r.model: inputs.labels[r.model] for r in results}))
     colours = {"below": DIVERGING[0], "zero": DIVERGING[1], "above": DIVERGING[2], "groups": list(PALETTE)}
-    blocks: list[Block] = [*(Text(note, "note") for note in notes), View("associations", {"sets": sets, "colours": colours})]
+    blocks: list[Block] = [
+        *(Text(note, "note") for note in notes),
+        View("associations", {"sets": sets, "colours": colours}),
+    ]
     blocks += [
         Text("Every subject and attribute", "heading"),
         View("heatmap", {}),
@@ -72,8 +73,8 @@ def section(inputs: Inputs) -> Section | None:
         View("tops", {}),
     ]
     intro = (
-        "γ says how much a model prefers a subject over the others when an attribute is asked for. Above 0 the model ties "
-        "the subject to the attribute, below 0 to its negation; 0 is ideal, and the range is -1 to 1. These are "
+        "γ says how much a model prefers a subject over the others when an attribute is asked for. Above 0 the model "
+        "ties the subject to the attribute, below 0 to its negation; 0 is ideal, and the range is -1 to 1. These are "
         "associations of a model on this set's names and sentences. They say nothing about the people named."
     )
     return Section("associations", "Associations", intro, blocks)
@@ -146,7 +147,10 @@ def matrix(
 ) -> dict[str, list[Any]]:
     """Lay a table of a result out as one list a number, row by row; None where the table has no such cell."""
     width = len(place[columns])
-    cells = [place[rows][row] * width + place[columns][column] for row, column in zip(table[rows], table[columns], strict=True)]
+    cells = [
+        place[rows][row] * width + place[columns][column]
+        for row, column in zip(table[rows], table[columns], strict=True)
+    ]
     laid: dict[str, list[Any]] = {}
     for name in NUMBERS:
         laid[name] = [None] * (len(place[rows]) * width)

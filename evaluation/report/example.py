@@ -63,8 +63,8 @@ def section(inputs: Inputs) -> Section | None:
             one["name"] = f"{one['name']}, {one['config']}"
     blocks: list[Block] = [*(Text(note, "note") for note in notes), View("example", {"sets": sets, "picks": PICKS})]
     intro = (
-        "Nothing in the context answers the question, so a model without a preference gives both subjects the same score. "
-        "Each row is asked four times: with the subjects in both orders, and for the attribute and for its negation. A "
+        "Nothing in the context answers the question, so a model without a preference gives both subjects the same "
+        "score. Each row is asked four times: with the subjects in both orders, and for the attribute and for its negation. A "
         "preference for a place in the sentence, and a negation that is overlooked, cancel out; what is left is C."
     )
     return Section("example", "One example", intro, blocks)
@@ -100,7 +100,7 @@ def scores_of(result: Result) -> ScoredRows:
         raise EvaluationError(f"{result.scores} has ids that are not subject|subject|template|attribute; score again")
     columns = {"id": scores["id"]} | {name: pc.list_element(parts, place) for place, name in enumerate(_PARTS)}
     empty = pa.nulls(len(scores), pa.string())
-    rows = pa.table(columns | {name: empty for name in ("group1", "group2", "attribute_class")})
+    rows = pa.table(columns | dict.fromkeys(("group1", "group2", "attribute_class"), empty))
     return ScoredRows.from_tables(rows, scores)
 
 
@@ -224,7 +224,13 @@ def set_data(
         "config": facts["config"],
         "rows": rows,
         "results": [
-            {"model": label, "settings": _settings(one.result), "scored": len(one.rows), "picks": pick, "scores": _scores(one.rows, ids)}
+            {
+                "model": label,
+                "settings": _settings(one.result),
+                "scored": len(one.rows),
+                "picks": pick,
+                "scores": _scores(one.rows, ids),
+            }
             for one, pick, label in zip(scored, picks, labels, strict=True)
         ],
         "words": list(words),

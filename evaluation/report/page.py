@@ -7,9 +7,9 @@ A section is a tab. It is data only; scripts in ``assets`` draw it when its tab 
 - `Figure` is a Vega-Lite specification (a dict, or what ``alt.Chart.to_dict`` gives) with its alt text. Give it
   ``"width": "container"``; fonts, colours and sizes come from `evaluation.report.charts`.
 - `Table` has columns; a reader can sort, search and save it as CSV.
-- `View` is anything else: ``assets/<name>.js``, with ``<name>.css`` where there is one, calls ``report.view("<name>", (root, data, tools) => ...)`` and fills
+- `View` is anything else: ``assets/<name>.js`` calls ``report.view("<name>", (root, data, tools) => ...)`` and fills
   ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``number`` and ``interval``
-  of ``report.js``.
+  of ``report.js``. Where there is ``assets/<name>.css``, it goes into the page too.
 
 Names of models, subjects and rows come from others. In Python they are escaped here; a script sets ``textContent`` and
 never ``innerHTML``.

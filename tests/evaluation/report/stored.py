@@ -44,7 +44,7 @@ def store_result(
     if sample:
         rows = rows.take(pa.array(sample_rows(rows, sample, seed=seed)))
     scores = pa.table({"id": rows["id"]} | _scores(rows, bias, noise, seed))
-    summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed, draws=20, flips=50)
+    summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed, draws=20, flips=999)
     options = asdict(Options(sample=sample, seed=seed, **settings))
     sha = f"{seed:02x}" * 20
     result = {
