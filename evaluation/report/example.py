@@ -64,8 +64,9 @@ def section(inputs: Inputs) -> Section | None:
     blocks: list[Block] = [*(Text(note, "note") for note in notes), View("example", {"sets": sets, "picks": PICKS})]
     intro = (
         "Nothing in the context answers the question, so a model without a preference gives both subjects the same "
-        "score. Each row is asked four times: with the subjects in both orders, and for the attribute and for its negation. A "
-        "preference for a place in the sentence, and a negation that is overlooked, cancel out; what is left is C."
+        "score. Each row is asked four times: with the subjects in both orders, and for the attribute and for its "
+        "negation. A preference for a place in the sentence, and a negation that is overlooked, cancel out; what is "
+        "left is C."
     )
     return Section("example", "One example", intro, blocks)
 

@@ -12,6 +12,7 @@ const associations = (() => {
   const watchers = [];
   const state = { set: 0, result: 0, rows: "subject", columns: "attribute" };
   let sets = [];
+  let view = null;
   let colours = {};
   let tools = {};
 
@@ -23,16 +24,18 @@ const associations = (() => {
     const result = set.results[state.result];
     const table = result.tables[nameOf(state.rows, state.columns)];
     const width = set.axes[state.columns].length;
-    const cell = (row, column) => {
-      const place = row * width + column;
-      if (!table.n[place]) return null;
-      const found = { row, column };
-      for (const [name, values] of Object.entries(table)) found[name] = values[place];
+    const parts = Object.entries(table);
+    const made = table.n.map((n, place) => {
+      if (!n) return null;
+      const found = { row: Math.floor(place / width), column: place % width };
+      for (const [name, values] of parts) found[name] = values[place];
       found.sure = found.q !== null && found.q <= SURE;
       return found;
-    };
+    });
+    const cell = (row, column) => made[row * width + column];
     return {
       set, result, table, cell, colours,
+      cells: made.filter(Boolean),
       rows: set.axes[state.rows],
       columns: set.axes[state.columns],
       rowKind: state.rows,
@@ -40,17 +43,6 @@ const associations = (() => {
       groupOf: (row) => (state.rows === "group" ? row : set.group[row]),
       classOf: (column) => (state.columns === "attribute_class" ? column : set.class[column]),
     };
-  }
-
-  function cells(view) {
-    const found = [];
-    for (let row = 0; row < view.rows.length; row++) {
-      for (let column = 0; column < view.columns.length; column++) {
-        const cell = view.cell(row, column);
-        if (cell) found.push(cell);
-      }
-    }
-    return found;
   }
 
   /* Blue-orange by sign, paler towards 0; reach is the |γ| of the full colour. */
@@ -71,7 +63,10 @@ const associations = (() => {
     return `${subject} is tied to ${cell.gamma > 0 ? "" : "the negation of "}${attribute}`;
   }
 
-  const within = (low, high) => tools.interval(low, high) || "not known from so few rows";
+  function within(low, high) {
+    if (low === null || high === null) return "not known from so few rows";
+    return `${tools.interval(low, high)}${low <= 0 && high >= 0 ? " (holds 0)" : ""}`;
+  }
 
   /* All that is known of a cell, as a list of terms for a tooltip. */
   function facts(cell, view) {
@@ -109,7 +104,7 @@ const associations = (() => {
   }
 
   function changed() {
-    const view = current();
+    view = current();
     for (const watcher of watchers) watcher(view);
   }
 
@@ -136,8 +131,8 @@ const associations = (() => {
         state.rows = first.split("_")[0];
         state.columns = first.endsWith("class") ? "attribute_class" : "attribute";
       }
-      fill(set, tables);
       changed();
+      fill(set, tables);
     }
 
     function fill(set, tables) {
@@ -155,8 +150,7 @@ const associations = (() => {
         if (kinds.length > 1) parts.push(select(label, named, (value) => choose({ [axis]: value }), state[axis]));
       }
       choices.replaceChildren(...parts);
-      const view = current();
-      const all = cells(view);
+      const all = view.cells;
       const sure = all.filter((cell) => cell.sure).length;
       const by = state.columns === "attribute_class" ? " A class is the mean over its attributes." : "";
       said.textContent =
@@ -170,10 +164,10 @@ const associations = (() => {
 
   function watch(watcher) {
     watchers.push(watcher);
-    watcher(current());
+    watcher(view);
   }
 
-  return { start, watch, cells, colour, groupColour, reading, tip, hide: () => (box().hidden = true), NAMES };
+  return { start, watch, colour, groupColour, reading, tip, hide: () => (box().hidden = true), NAMES };
 })();
 
 report.view("associations", associations.start);

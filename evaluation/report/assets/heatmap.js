@@ -7,6 +7,7 @@ report.view("heatmap", (root, data, tools) => {
   const NARROW = 16;
   const WIDE = 110;
   const LETTER = 7.4;
+  const SMALL = 6.6;
   const MOST_PIXELS = 16e6;
   const INK = "#1f2933";
   const own = { rows: "list", columns: "list", chosenRow: null, chosenColumn: null, find: { rows: "", columns: "" }, reach: "model" };
@@ -78,15 +79,17 @@ report.view("heatmap", (root, data, tools) => {
     const columns = ordered("columns");
     const turned = view.rows.length <= 4 && view.columns.length > 8;
     const [down, across] = turned ? [columns, rows] : [rows, columns];
-    const regions = root.clientWidth > 900 && !turned && manyGroups() ? longest(view.set.axes.group) : 0;
-    const side = Math.min(root.clientWidth < 640 ? 132 : 400, 44 + LETTER * (longest(turned ? view.columns : view.rows) + regions));
+    const regions = root.clientWidth > 900 && !turned && manyGroups();
+    const group = (place) => (regions ? SMALL * (view.set.axes.group[view.groupOf(place)]?.length ?? 0) : 0);
+    const sizes = down.map((place) => LETTER * (turned ? view.columns : view.rows)[place].length + group(place));
+    const side = Math.min(root.clientWidth < 640 ? 132 : 400, 44 + Math.max(40, ...sizes));
     const room = root.clientWidth - side - 20;
     const width = Math.floor(Math.max(NARROW, Math.min(WIDE, room / Math.max(1, across.length))));
     const at = (y, x) => (turned ? view.cell(across[x], down[y]) : view.cell(down[y], across[x]));
     const far = reach();
     const decimals = far ? Math.max(0, 2 - Math.floor(Math.log10(far))) : 2;
     const printed = width >= HEIGHT + LETTER * (decimals + 3);
-    return { down, across, turned, side, width, at, printed, decimals, reach: far, regions: regions > 0 };
+    return { down, across, turned, side, width, at, printed, decimals, reach: far, regions };
   }
 
   /* More groups than colours: their names stand beside the subjects where there is room. */
@@ -211,7 +214,7 @@ report.view("heatmap", (root, data, tools) => {
   }
 
   function said() {
-    const top = associations.cells(view).sort((one, two) => Math.abs(two.gamma) - Math.abs(one.gamma)).slice(0, 3);
+    const top = [...view.cells].sort((one, two) => Math.abs(two.gamma) - Math.abs(one.gamma)).slice(0, 3);
     const strongest = top.map((cell) => `${associations.reading(cell, view)} (γ ${number(cell.gamma)})`).join("; ");
     return `Heat map of γ for ${view.rows.length} by ${view.columns.length} cells of ${view.result.model}. Strongest: ${strongest}. Arrow keys go from cell to cell; all numbers are in the table below.`;
   }

@@ -27,8 +27,7 @@ report.view("links", (root, data, tools) => {
   }
 
   function strongest() {
-    return associations
-      .cells(view)
+    return view.cells
       .filter((cell) => cell.gamma && (own.chance || cell.sure) && (own.sign === "both" || own.sign * cell.gamma > 0))
       .sort((one, two) => Math.abs(two.gamma) - Math.abs(one.gamma))
       .slice(0, own.most);
@@ -155,7 +154,7 @@ report.view("links", (root, data, tools) => {
         draw();
       }, own.sign),
       select("at most", ["10", "20", "40", "80"].map((value) => ({ value, label: `${value} links` })), change, own.most),
-      element("label", { class: "choice", for: "links-chance" }, chance, element("span", {}, "also links that may be chance (q above 0.05)")),
+      element("label", { class: "choice check", for: "links-chance" }, chance, element("span", {}, "also links that may be chance (q above 0.05)")),
     );
   }
 

@@ -18,7 +18,7 @@ report.view("tops", (root, data, tools) => {
   function top(axis) {
     const found = [];
     const names = axis === "row" ? view.rows : view.columns;
-    const cells = associations.cells(view).filter((cell) => own.side * cell.gamma > 0);
+    const cells = view.cells.filter((cell) => own.side * cell.gamma > 0);
     for (let place = 0; place < names.length; place++) {
       const mine = cells.filter((cell) => cell[axis] === place);
       mine.sort((one, two) => own.side * (two.gamma - one.gamma));
@@ -74,7 +74,7 @@ report.view("tops", (root, data, tools) => {
 
   function everything() {
     const block = { title: `All associations: ${view.result.model}, ${view.set.name}`, sort: null, descending: false };
-    const cells = associations.cells(view).sort((one, two) => two.gamma - one.gamma);
+    const cells = [...view.cells].sort((one, two) => two.gamma - one.gamma);
     if (cells.length) table(all, { ...block, columns: columnsOf(cells, ["row", "column"]) });
   }
 
