@@ -185,7 +185,9 @@ def texts_of(inputs: Inputs, result: Result, ids: Sequence[str]) -> pa.Table | N
     columns = ["id", *_TEXTS, *_SPANS, asked, f"{asked}_negated"]
     wanted = pa.array(ids, pa.string())
     files = built.files(built.manifest["configs"][config]["test"]["files"])
-    some = (pq.read_table(file, columns=columns, filters=pc.field("id").isin(wanted)) for file in files)
+    plain = [name for name in columns if name not in ("id", *_SPANS)]
+    only = pc.field("id").isin(wanted)
+    some = (pq.read_table(file, columns=columns, filters=only, read_dictionary=plain) for file in files)
     found = pa.concat_tables(some).rename_columns(["id", *_TEXTS, *_SPANS, "asked", "asked_negated"])
     places = pc.index_in(wanted, value_set=found["id"].combine_chunks())
     if places.null_count:

@@ -18,11 +18,11 @@ report.view("tops", (root, data, tools) => {
   function top(axis) {
     const found = [];
     const names = axis === "row" ? view.rows : view.columns;
-    const cells = view.cells.filter((cell) => own.side * cell.gamma > 0);
-    for (let place = 0; place < names.length; place++) {
-      const mine = cells.filter((cell) => cell[axis] === place);
-      mine.sort((one, two) => own.side * (two.gamma - one.gamma));
-      mine.slice(0, own.k).forEach((cell, rank) => found.push({ ...cell, rank: rank + 1 }));
+    const mine = names.map(() => []);
+    for (const cell of view.cells) if (own.side * cell.gamma > 0) mine[cell[axis]].push(cell);
+    for (const cells of mine) {
+      cells.sort((one, two) => own.side * (two.gamma - one.gamma));
+      cells.slice(0, own.k).forEach((cell, rank) => found.push({ ...cell, rank: rank + 1 }));
     }
     return found;
   }
