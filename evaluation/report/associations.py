@@ -200,5 +200,8 @@ def names_in(rows: pa.Table, asked: str) -> Names:
 
 def _distinct(rows: pa.Table, *columns: str) -> Iterable[tuple[Any, ...]]:
     """Give the distinct rows of some columns, in the order in which the first of each stands."""
-    found = rows.select(columns).unify_dictionaries().group_by(list(columns), use_threads=False).aggregate([])
+    import numpy as np
+
+    numbered = rows.select(columns).unify_dictionaries().append_column("row", [np.arange(len(rows))])
+    found = numbered.group_by(list(columns)).aggregate([("row", "min")]).sort_by("row_min")
     return zip(*(found[name].to_pylist() for name in columns), strict=True)

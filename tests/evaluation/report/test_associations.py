@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from builders.probes import batches
 from builders.unqover import build_unqover
 from evaluation.report import write_report
 from evaluation.report.associations import Names, matrix, names_in, names_of, section, set_data
@@ -18,7 +19,7 @@ from evaluation.report.inputs import Model, Result, read_inputs
 from evaluation.report.page import View
 from tests.evaluation.report.conftest import NARROW, WIDE, OpenPage
 from tests.evaluation.report.stored import store_result
-from unqover_data import read_toml
+from unqover_data import load_lists, read_toml
 
 MARKUP = "<b>Ada</b>"
 NULL = "<img src=x onerror=alert(1)>"
@@ -119,6 +120,14 @@ def test_names_are_in_the_order_of_the_lists() -> None:
     assert names.group_of == {"Z": "f", "A": "f", "M": "m"}
     assert names.class_of == {"theft": "crime"}
     assert names.asked == {"theft": "Who did a theft to M?", "lie": "Who did a lie to M?"}
+
+
+def test_the_order_holds_for_many_names() -> None:
+    lists = load_lists("religion")
+    rows = next(batches(lists, "qa"))
+    names = names_in(rows.slice(0, 7_000), "question")
+    assert names.attributes == tuple(attribute.name for attribute in lists.attributes["people"])
+    assert names.subjects == tuple(subject.name for subject in lists.configs["qa"].subjects)
 
 
 def _result(tables: dict[str, Any]) -> Result:
