@@ -8,8 +8,8 @@ A section is a tab. It is data only; scripts in ``assets`` draw it when its tab 
   ``"width": "container"``; fonts, colours and sizes come from `evaluation.report.charts`.
 - `Table` has columns; a reader can sort, search and save it as CSV.
 - `View` is anything else: ``assets/<name>.js`` calls ``report.view("<name>", (root, data, tools) => ...)`` and fills
-  ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``number`` and ``interval``
-  of ``report.js``. Where there is ``assets/<name>.css``, it goes into the page too.
+  ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``refill``, ``number`` and
+  ``interval`` of ``report.js``. Where there is ``assets/<name>.css``, it goes into the page too.
 
 Names of models, subjects and rows come from others. In Python they are escaped here; a script sets ``textContent`` and
 never ``innerHTML``.

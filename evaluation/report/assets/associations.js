@@ -149,7 +149,7 @@ const associations = (() => {
         const named = kinds.map((value) => ({ value, label: words[value] }));
         if (kinds.length > 1) parts.push(select(label, named, (value) => choose({ [axis]: value }), state[axis]));
       }
-      choices.replaceChildren(...parts);
+      tools.refill(choices, ...parts);
       const all = view.cells;
       const sure = all.filter((cell) => cell.sure).length;
       const by = state.columns === "attribute_class" ? " A class is the mean over its attributes." : "";

@@ -2,7 +2,7 @@
 
 /* One row: its four inputs with the scores of both subjects, and C out of them, step by step. */
 report.view("example", (root, data, tools) => {
-  const { element, select, number, count, table } = tools;
+  const { element, select, refill, number, count, table } = tools;
   const ANY = "";
   const state = { set: 0, result: 0, pick: "strongest", row: 0, find: { one: ANY, other: ANY, attribute: ANY } };
   /* Columns of the scores: subject 1 and 2 where subject 1 is first, where subject 2 is; the same for the negation. */
@@ -87,18 +87,14 @@ report.view("example", (root, data, tools) => {
         state.pick,
       ),
     );
-    choices.replaceChildren(...parts);
+    refill(choices, ...parts);
     const found = rows.includes(state.row) || state.row === null ? rows : [state.row, ...rows];
     const row = select("Row", found.map((value) => ({ value, label: nameOf(value) })), (value) => choose({ row: Number(value) }), state.row ?? undefined);
     const step = (label, by) => {
       const next = found[found.indexOf(state.row) + by];
-      const move = () => {
-        choose({ row: next });
-        [...finder.querySelectorAll("button")].find((one) => one.textContent === label).focus();
-      };
-      return element("button", { type: "button", class: "plain", disabled: next === undefined, onclick: move }, label);
+      return element("button", { type: "button", class: "plain", disabled: next === undefined, onclick: () => choose({ row: next }) }, label);
     };
-    finder.replaceChildren(...(state.pick === "search" ? searches() : []), row, step("Previous", -1), step("Next", 1));
+    refill(finder, ...(state.pick === "search" ? searches() : []), row, step("Previous", -1), step("Next", 1));
     const held = result().scores.filter(Boolean).length;
     const where = state.pick === "search" ? `${count(rows.length)} found among ${count(held)} rows in this page` : `${count(rows.length)} rows`;
     said.textContent = `${where}, of ${count(result().scored)} that ${result().model} was scored on (${result().settings}).`;

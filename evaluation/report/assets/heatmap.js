@@ -2,7 +2,7 @@
 
 /* γ of every subject and attribute. The cells are one canvas, since there may be ten thousand; the names are buttons. */
 report.view("heatmap", (root, data, tools) => {
-  const { element, select, number } = tools;
+  const { element, select, refill, number } = tools;
   const HEIGHT = 22;
   const NARROW = 16;
   const WIDE = 110;
@@ -138,8 +138,8 @@ report.view("heatmap", (root, data, tools) => {
     if (empty) return;
     const letters = LETTER * longest(turned ? view.rows : view.columns);
     const vertical = letters > width - 8;
-    heads.replaceChildren(...across.map((place) => label(turned ? "rows" : "columns", place, vertical)));
-    names.replaceChildren(...down.map((place) => label(turned ? "columns" : "rows", place, false)));
+    refill(heads, ...across.map((place) => label(turned ? "rows" : "columns", place, vertical)));
+    refill(names, ...down.map((place) => label(turned ? "columns" : "rows", place, false)));
     sheet.style.setProperty("--side", `${side}px`);
     sheet.style.setProperty("--cell", `${width}px`);
     sheet.style.setProperty("--line", `${HEIGHT}px`);
@@ -295,7 +295,7 @@ report.view("heatmap", (root, data, tools) => {
     for (const [axis, list] of [["rows", view.rows], ["columns", view.columns]]) {
       const what = associations.NAMES[axis === "rows" ? view.rowKind : view.columnKind][1];
       if (list.length > 2) parts.push(sorter(axis, what));
-      if (list.length > 8) parts.push(finder(axis, what));
+      if (list.length > 3) parts.push(finder(axis, what));
     }
     if (view.set.results.length > 1) {
       const options = [{ value: "model", label: "of this model" }, { value: "set", label: "of all models" }];
@@ -305,7 +305,7 @@ report.view("heatmap", (root, data, tools) => {
       };
       parts.push(select("Colours up to the largest |γ|", options, change, own.reach));
     }
-    choices.replaceChildren(...parts);
+    refill(choices, ...parts);
   }
 
   associations.watch((next) => {

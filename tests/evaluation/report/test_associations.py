@@ -225,8 +225,16 @@ def test_the_map_sorts_and_searches(opened: Callable[..., Any]) -> None:
     assert _names(panel) == [MARKUP, "Bo", "Cy", "Di"]
     _choose(panel, "Sort subjects by", "group")
     assert _names(panel) == ["Di", "Bo", MARKUP, "Cy"]
-    _choose(panel, "Subjects", "by group")
+    for wanted, found in (("bo", ["Bo"]), ("EAST", [MARKUP, "Cy"]), ("nobody", [])):
+        panel.get_by_label("Find subjects").fill(wanted)
+        assert panel.locator(".heat").is_visible() == bool(found)
+        assert not found or _names(panel) == found
+    assert "Nothing here has such a name" in panel.inner_text()
+    box = panel.locator('label:has(span:text-is("Subjects")) select')
+    box.focus()
+    box.press("ArrowDown")
     assert _names(panel) == ["west", "east"]
+    assert panel.page.evaluate("document.activeElement.closest('label').textContent").startswith("Subjects")
 
 
 def test_a_cell_tells_what_is_stored(opened: Callable[..., Any], letters_results: Path) -> None:
