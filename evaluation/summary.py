@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Summary:
     """Aggregates by their name in `METRICS`; tables ``subject_attribute``, ``subject`` and, where there are classes or
-    groups, ``subject_class``, ``group_attribute`` and ``group``.
+    groups, ``subject_class``, ``group_attribute``, ``group`` and ``group_class``.
     """
 
     aggregates: dict[str, Estimate]
@@ -68,6 +68,8 @@ def summarize(rows: ScoredRows, *, seed: int, draws: int = DRAWS, flips: int = F
         wanted.append(("subject_class", "subject", "attribute_class"))
     if len(rows.groups) > 1:
         wanted += [("group_attribute", "group", "attribute"), ("group", "group", None)]
+    if len(rows.groups) > 1 and len(rows.attribute_classes) > 1:
+        wanted.append(("group_class", "group", "attribute_class"))
     for name, axis, by in wanted:
         tables[name] = summary_table(rows, views(rows, axis=axis, by=by), axis, by, seed=seed, flips=flips)
     return Summary(aggregates, tables)

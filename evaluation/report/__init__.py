@@ -19,7 +19,9 @@ from evaluation.store import write_text
 SECTIONS = (
     "overview",
     "models",
+    "associations",
     "ranks",
+    "example",
 )
 """Modules of the views, in the order of their tabs."""
 

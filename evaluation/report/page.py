@@ -8,8 +8,8 @@ A section is a tab. It is data only; scripts in ``assets`` draw it when its tab 
   ``"width": "container"``; fonts, colours and sizes come from `evaluation.report.charts`.
 - `Table` has columns; a reader can sort, search and save it as CSV.
 - `View` is anything else: ``assets/<name>.js`` calls ``report.view("<name>", (root, data, tools) => ...)`` and fills
-  ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``number`` and ``interval``
-  of ``report.js``.
+  ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``refill``, ``number`` and
+  ``interval`` of ``report.js``. Where there is ``assets/<name>.css``, it goes into the page too.
 
 Names of models, subjects and rows come from others. In Python they are escaped here; a script sets ``textContent`` and
 never ``innerHTML``.
@@ -169,13 +169,14 @@ def page(title: str, lead: str, sections: Sequence[Section], *, warning: str, fo
     panels = "".join(_panel(section, first=not place) for place, section in enumerate(sections))
     views = dict.fromkeys(block.name for one in sections for block in one.blocks if isinstance(block, View))
     scripts = [_vega(), _asset("table.js"), _asset("report.js"), *(_asset(f"{name}.js") for name in views)]
+    styles = [_asset("report.css"), *(_asset(f"{name}.css") for name in views if (_ASSETS / f"{name}.css").is_file())]
     scripts.append(f"report.start({as_json({'config': CONFIG})});")
     return "".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n',
-            f"<title>{_text(title)}</title>\n<style>\n{_asset('report.css')}</style>\n</head>\n<body>\n",
+            f"<title>{_text(title)}</title>\n<style>\n{''.join(styles)}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{_text(title)}</h1>\n<p class="lead">{_text(lead)}</p>\n',
             f'<p class="warning" role="note"><strong>Content warning.</strong> {_text(warning)}</p>\n</header>\n',
             f'<nav><div role="tablist" aria-label="Views">{tabs}</div></nav>\n<main>\n{panels}</main>\n',

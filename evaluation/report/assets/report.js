@@ -45,6 +45,15 @@ const report = (() => {
     return element("label", { class: "choice", for: id }, element("span", {}, label), box);
   }
 
+  /* Fills a box anew; what has the focus in it keeps it. */
+  function refill(box, ...children) {
+    const name = (control) => control.closest("label")?.firstChild.textContent ?? control.textContent;
+    const focused = box.contains(document.activeElement) ? name(document.activeElement) : null;
+    box.replaceChildren(...children);
+    if (focused === null) return;
+    [...box.querySelectorAll("select, input, button")].find((control) => name(control) === focused)?.focus();
+  }
+
   async function figure(root, spec, alt) {
     const { $schema, ...rest } = spec;
     if (rest.width === "container") rest.autosize ??= { type: "fit-x", contains: "padding" };
@@ -81,7 +90,7 @@ const report = (() => {
   };
 
   const table = (root, block) => draw.table(root, block);
-  const tools = { element, number, interval, count, select, figure, table, merged };
+  const tools = { element, number, interval, count, select, refill, figure, table, merged };
 
   async function open(panel) {
     if (panel.dataset.drawn) return;

@@ -42,7 +42,7 @@ def store_result(
     config = config or ("mlm" if kind == "mlm" else "qa")
     probes, rows = _opened(str(folder), config, sample)
     scores = pa.table({"id": rows["id"]} | _scores(rows, bias, noise, seed))
-    summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed, draws=20, flips=50)
+    summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed, draws=20, flips=999)
     options = asdict(Options(sample=sample, **settings))
     sha = f"{seed:02x}" * 20
     result = {
