@@ -34,7 +34,7 @@ right, in the phase that removed the row, or in the last one; higher is easier; 
 | `in_random_subset` | whether the row is in the random baseline: in each split as many scored rows as are kept, and \
 all rows of a split that is not filtered |"""
 
-_REASONS = {
+REASONS = {
     "reached_n": "n rows were left",
     "few_predictable": "fewer than k rows had a predictability of at least tau",
     "one_class_left": "only one class was left",
@@ -43,7 +43,7 @@ _REASONS = {
     "look_ahead_held_back_all": "look-ahead held back all candidates",
 }
 
-_SUBSETS = {
+SUBSETS = {
     "all": "all scored rows",
     "random": "random baseline",
     "kept": "kept (`filtered`)",
@@ -171,7 +171,7 @@ def _phases(findings: Findings, alts: Mapping[str, str]) -> str:
     ]
     return (
         f"{_picture('phases.png', alts)}\n\n{_picture('scores.png', alts)}\n\n"
-        f"It ended after {len(rows)} phases since {_REASONS[findings.stop_reason]}. Mean predictability is the"
+        f"It ended after {len(rows)} phases since {REASONS[findings.stop_reason]}. Mean predictability is the"
         " estimate of the representation bias: the accuracy of the classifiers on rows that they did not train on."
         " Of equally predictable rows, chance decides which leave first, so that no split is emptied before another."
         f"\n\n{_table(['phase', 'rows', 'mean predictability', 'rows >= tau', 'removed'], rows)}"
@@ -184,7 +184,7 @@ def _comparison(facts: Mapping[str, Any], findings: Findings) -> list[str]:
     trained = any("accuracy" in of for of in findings.subsets.values())
     rows = [
         [
-            _SUBSETS[name],
+            SUBSETS[name],
             f"{of['rows']:,}",
             _share(of["bias"]),
             *([_share(of.get("accuracy"))] if trained else []),
@@ -251,8 +251,8 @@ def _alike(findings: Findings, alts: Mapping[str, str]) -> list[str]:
     return [
         f"## How alike the rows are\n\n{_picture('similarity.png', alts)}\n\nThe cosine of the features of every two"
         " of the least predictable kept rows and of the rows that left first, class by class, as in figure 1 of"
-        f" the paper, and its mean over all pairs of rows of a class{of}: the lower, the more the rows differ in the eyes of"
-        f" the encoder.\n\n{_table(['label', *next(iter(means.values()))], rows)}"
+        f" the paper, and its mean over all pairs of rows of a class{of}: the lower, the more the rows differ in the"
+        f" eyes of the encoder.\n\n{_table(['label', *next(iter(means.values()))], rows)}"
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 
 from aflite.results import histogram
 from builders.cards import front_matter
-from builders.figures import PARTS, Figure, label_shares, phase_means, phase_sizes, scores, similarity
+from builders.figures import PARTS, label_shares, phase_means, phase_sizes, scores
 from builders.filtered import CONFIGS, Outcome, write_parts
 from builders.filtered_cards import filtered_card
 from builders.findings import Findings
 from builders.folder import Built, new_folder, write_manifest
 from builders.pictures import draw, draw_gallery
-from builders.similarity import SIMILARITY, write_similarity
+from builders.similarity import SIMILARITY, heat_maps, write_similarity
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -111,12 +110,6 @@ def histograms(part: NDArray[np.int8], predictability: NDArray[np.float64]) -> d
     return {name: histogram(predictability[part == code]).tolist() for code, name in enumerate(PARTS)}
 
 
-def alike_figures(found: Mapping[str, Any]) -> list[Figure]:
-    """Give the heat maps of what `builders.similarity` found, with one scale of colours for all classes."""
-    lowest = min((value for block in found["blocks"] for line in block["similarity"] for value in line), default=0)
-    return [similarity(block, least=math.floor(10 * lowest) / 10) for block in found["blocks"]]
-
-
 def label_counts(splits: Mapping[str, Dataset], outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
     """Count the labels among the rows of each config, over all of `splits`."""
     names = next(iter(splits.values())).features["label"].names
@@ -142,7 +135,7 @@ def _draw(
     }
     for name, drawn in figures.items():
         draw(drawn, folder / name)
-    if findings.similarity and (maps := alike_figures(findings.similarity)):
+    if findings.similarity and (maps := heat_maps(findings.similarity)):
         figures[ALIKE] = maps
         draw(maps, folder / ALIKE, width=200, columns=min(4, len(maps)), legend="shared")
     alts = {name: " ".join(one.alt for one in drawn) for name, drawn in figures.items()}

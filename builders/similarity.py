@@ -8,6 +8,7 @@ removed rows nearest to those kept ones. Rows are named by split and ``source_in
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders.errors import BuildError
+from builders.figures import Figure, similarity
 from builders.filtered import FILTERED, REMOVED, Outcome
 from builders.findings import Pool, ranked
 
 SIMILARITY = "similarity.json"
-CLASSES, SHOWN, NEIGHBORS = 8, 8, 5
+CLASSES, SHOWN, NEIGHBORS = 12, 8, 4
+_ASKED = 24
 _DIGITS = 3
 
 
@@ -42,10 +45,10 @@ def measure_similarity(pool: Pool, outcome: Outcome, features: NDArray[Any], see
     -------
     dict
         ``means``: by class, the mean cosine of two different ``kept``, ``random`` or ``removed`` rows, in [-1, 1], None
-        for fewer than two. ``blocks``: of at most eight classes, from those that lost the smallest share of their rows
+        for fewer than two. ``blocks``: of at most twelve classes, from those that lost the smallest share of their rows
         to those that lost the largest, up to eight ``kept`` rows with the lowest scores and eight ``removed`` ones that
-        left first, and the ``similarity`` of all of these with each other. ``neighbors``: up to five removed rows
-        nearest to each of those kept rows, with their cosine.
+        left first, and the ``similarity`` of all of these with each other. ``neighbors``: the four removed rows
+        nearest to the first of those kept rows, with their cosine.
     """
     from aflite.neighbors import nearest_removed, similarities
 
@@ -55,12 +58,13 @@ def measure_similarity(pool: Pool, outcome: Outcome, features: NDArray[Any], see
     place[pool.rest] = np.arange(pool.rest.size)
     kept_first, removed_first = (ranked(outcome, seed, hardest=hardest) for hardest in (True, False))
     blocks, shown = [], []
-    for label in _chosen(pool.labels[pool.rest], part, len(names)):
+    classes = chosen_classes(pool.labels[pool.rest], part, len(names))
+    for label in classes:
         kept, removed = (rows[pool.labels[rows] == label][:SHOWN] for rows in (kept_first, removed_first))
         found = similarities(features, place[np.concatenate([kept, removed])])
         sides = {"kept": _named(pool, kept), "removed": _named(pool, removed)}
         blocks.append({"label": names[label], **sides, "similarity": _rounded(found)})
-        shown.append(kept)
+        shown.append(kept[: max(SHOWN // 2, _ASKED // len(classes))])
     asked = np.concatenate(shown) if shown else np.array([], np.int64)
     neighbors = []
     if asked.size and (part == REMOVED).any():
@@ -93,8 +97,27 @@ def read_similarity(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def _chosen(labels: NDArray[np.int64], part: NDArray[np.int8], n_classes: int) -> list[int]:
-    """Classes of which rows were scored, evenly from those that lost least to those that lost most."""
+def heat_maps(found: Mapping[str, Any]) -> list[Figure]:
+    """Give the heat maps of the ``blocks``, with one scale of colours for all classes."""
+    lowest = min((value for block in found["blocks"] for line in block["similarity"] for value in line), default=0)
+    return [similarity(block, least=math.floor(10 * lowest) / 10) for block in found["blocks"]]
+
+
+def chosen_classes(labels: NDArray[np.int64], part: NDArray[np.int8], n_classes: int) -> list[int]:
+    """Choose up to twelve classes of scored rows, evenly from those that lost the smallest share to the largest.
+
+    Parameters
+    ----------
+    labels, part : ndarray, shape (N,)
+        Of the scored rows.
+    n_classes : int
+        How many labels there are.
+
+    Returns
+    -------
+    list of int
+        Ascending.
+    """
     scored = np.bincount(labels, minlength=n_classes)
     lost = np.bincount(labels[part == REMOVED], minlength=n_classes) / np.maximum(scored, 1)
     present = np.flatnonzero(scored)

@@ -1,0 +1,177 @@
+"""Accuracy of classifiers on the full, random, kept and removed rows of filtered sets, as their results have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from builders.reading import aligned
+from evaluation.classifiers.metrics import difference_of_subsets
+from evaluation.classifiers.sets import FULL, KEPT, RANDOM, REMOVED, subsets_of
+from evaluation.classifiers.summary import BROKEN, PREDICTED
+from evaluation.report.charts import GRAY, PALETTE
+from evaluation.report.inputs import Inputs, Result
+from evaluation.report.page import Column, Figure, Table
+
+SHOWN = (FULL, RANDOM, KEPT, REMOVED)
+_COLOURS = {FULL: GRAY, RANDOM: PALETTE[4], KEPT: PALETTE[0], REMOVED: PALETTE[1]}
+_SHAPES = ("square", "diamond", "circle", "triangle-up")
+_STEP, _TOLD = 18, 6
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A model on one split of a filtered set.
+
+    Attributes
+    ----------
+    model, split : str
+        Their names.
+    revision : str
+        Of the set: a commit on the Hub, or the SHA-256 of a folder.
+    accuracy : mapping of str to mapping or None
+        ``value``, ``low``, ``high`` and ``n`` by subset; higher is better.
+    drops : mapping of str to mapping or None
+        Accuracy on ``full`` and on ``random`` rows less that on the kept ones: ``value``, ``low`` and ``high``.
+    """
+
+    model: str
+    split: str
+    revision: str
+    accuracy: Mapping[str, Mapping[str, Any] | None]
+    drops: Mapping[str, Mapping[str, Any] | None]
+
+    @property
+    def name(self) -> str:
+        """Model and split."""
+        return f"{self.model}, {self.split}"
+
+
+def scored_models(inputs: Inputs) -> dict[str, list[Scored]]:
+    """Give the models that were scored on filtered sets, by name and version of the set."""
+    found: dict[str, list[Scored]] = {}
+    for result in inputs.classifiers:
+        for split, summary in result.content["splits"].items():
+            if not summary["accuracy"].get(KEPT):
+                continue
+            one = Scored(
+                inputs.labels[result.model],
+                split,
+                result.content["dataset"]["revision"],
+                summary["accuracy"],
+                {FULL: summary["drop"], RANDOM: _from_random(result)},
+            )
+            found.setdefault(result.dataset, []).append(one)
+    return {name: sorted(some, key=lambda one: (one.split, one.model)) for name, some in sorted(found.items())}
+
+
+def accuracy_table(scored: Sequence[Scored], title: str) -> Table:
+    """Give accuracies and drops with their intervals."""
+    columns = [Column("model", [one.model for one in scored]), Column("split", [one.split for one in scored])]
+    for name in SHOWN:
+        rates = [one.accuracy.get(name) for one in scored]
+        columns += [
+            Column(name, _values(rates, "value"), "number", f"Accuracy on the {name} rows; higher is better"),
+            Column(f"{name} 95 % interval", [_values(rates, "low"), _values(rates, "high")], "interval"),
+            Column(f"{name} n", _values(rates, "n"), "count", f"How many {name} rows were scored"),
+        ]
+    for name in (FULL, RANDOM):
+        drops = [one.drops[name] for one in scored]
+        told = f"Accuracy on the {name} rows less that on the kept ones; above 0 the kept rows are harder"
+        columns += [
+            Column(f"drop from {name}", _values(drops, "value"), "number", told),
+            Column(f"drop from {name} 95 % interval", [_values(drops, "low"), _values(drops, "high")], "interval"),
+        ]
+    return Table(title, columns)
+
+
+def accuracy_figure(scored: Sequence[Scored]) -> Figure:
+    """Show accuracies as points with intervals, four lines a model."""
+    import altair as alt
+
+    several = len({one.split for one in scored}) > 1
+    names = [one.name if several else one.model for one in scored]
+    values = [
+        {"model": name, "subset": subset, **rate}
+        for name, one in zip(names, scored, strict=True)
+        for subset in SHOWN
+        if (rate := one.accuracy.get(subset))
+    ]
+    colour = alt.Color(
+        "subset:N", title=None, scale=alt.Scale(domain=list(SHOWN), range=[_COLOURS[name] for name in SHOWN])
+    )
+    shape = alt.Shape("subset:N", title=None, scale=alt.Scale(domain=list(SHOWN), range=list(_SHAPES)))
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        y=alt.Y("model:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(paddingInner=0.25)),
+        yOffset=alt.YOffset("subset:N", sort=list(SHOWN)),
+        color=colour,
+        tooltip=[
+            alt.Tooltip("model:N"),
+            alt.Tooltip("subset:N", title="rows"),
+            alt.Tooltip("value:Q", format=".3f", title="accuracy"),
+            alt.Tooltip("low:Q", format=".3f", title="95 % from"),
+            alt.Tooltip("high:Q", format=".3f", title="to"),
+            alt.Tooltip("n:Q", format=",", title="n"),
+        ],
+    )
+    x = alt.X("low:Q", title="accuracy (higher is better)", scale=alt.Scale(domain=[0, 1]))
+    lines = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(x="value:Q", shape=shape)
+    chart = (lines + points).properties(height=alt.Step(_STEP * len(SHOWN), **{"for": "position"}), width="container")
+    told = [f"{name} {_told(one)}" for name, one in zip(names[:_TOLD], scored, strict=False)]
+    more = f"; and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    spec = chart.to_dict()
+    spec.pop("config", None)
+    return Figure(
+        "Accuracy before and after filtering",
+        spec,
+        f"Accuracy of each model by rows: {'; '.join(told)}{more}.",
+        "Point: accuracy. Line: its 95 % interval. random: as many scored rows as were kept, drawn at random.",
+    )
+
+
+def accuracy_lines(scored: Sequence[Scored]) -> list[str]:
+    """Lay out accuracies and drops for a terminal."""
+    head = ("model", "split", *SHOWN, "drop from full", "95 % interval", "drop from random", "95 % interval")
+    rows = [
+        (
+            one.model,
+            one.split,
+            *(_share(one.accuracy.get(name)) for name in SHOWN),
+            *(cell for name in (FULL, RANDOM) for cell in _change(one.drops[name])),
+        )
+        for one in scored
+    ]
+    return aligned([head, *rows], right=(2, 3, 4, 5, 6, 8))
+
+
+def _from_random(result: Result) -> dict[str, Any] | None:
+    """The drop from the random baseline to the kept rows, from the stored predictions."""
+    table = pq.read_table(result.scores)
+    scored = table.filter(table[BROKEN].is_null())
+    masks = subsets_of(scored)
+    if not masks[RANDOM].any() or not masks[KEPT].any():
+        return None
+    hits = scored["label"].to_numpy() == scored[PREDICTED].to_numpy()
+    return difference_of_subsets(np.asarray(hits), masks[RANDOM], masks[KEPT]).to_json()
+
+
+def _told(one: Scored) -> str:
+    rates = {name: one.accuracy.get(name) for name in SHOWN}
+    return ", ".join(f"{name} {rate['value']:.2f}" for name, rate in rates.items() if rate)
+
+
+def _values(entries: Sequence[Mapping[str, Any] | None], key: str) -> list[Any]:
+    return [None if entry is None else entry[key] for entry in entries]
+
+
+def _share(rate: Mapping[str, Any] | None) -> str:
+    return f"{rate['value']:.3f}" if rate else ""
+
+
+def _change(found: Mapping[str, Any] | None) -> tuple[str, str]:
+    return (f"{found['value']:.3f}", f"{found['low']:.3f} to {found['high']:.3f}") if found else ("", "")

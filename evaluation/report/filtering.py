@@ -1,0 +1,221 @@
+"""The view *Filtering*: what AFLite did to each filtered set, and what that did to the models scored on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builders.figures import PARTS, label_shares, phase_means, phase_sizes, scores, shares
+from builders.figures import Figure as Drawn
+from builders.filtered import CONFIGS
+from builders.filtered_cards import REASONS, SUBSETS
+from builders.filtered_folder import histograms
+from builders.reading import aligned
+from evaluation.built_sets import BuiltSet
+from evaluation.report.accuracies import Scored, accuracy_figure, accuracy_lines, accuracy_table, scored_models
+from evaluation.report.filtered_rows import read_filtered_rows
+from evaluation.report.gallery import gallery
+from evaluation.report.inputs import Inputs
+from evaluation.report.page import Block, Column, Figure, Section, Table, Text, View
+
+IMAGE_BUDGET = 3_000_000
+"""Most characters that the images of all sets take in the page."""
+
+_INTRO = (
+    "AFLite removes the rows whose label simple classifiers predict from features of an encoder. Predictability is the"
+    " share, from 0 to 1, of the classifiers that did not train on a row and got it right: the higher, the easier."
+)
+_CARE = (
+    "Kept rows were chosen because classifiers on one encoder's features fail on them: models of its kind are at a"
+    " disadvantage here, wrong labels are more frequent than before, and easy rows left also where they were easy for"
+    " good reasons. A large drop says that a model does better on the rows that were removed, not why."
+)
+_SHA_LENGTH = 64
+
+
+def section(inputs: Inputs) -> Section | None:
+    """Give the view, if there is a filtered folder or a classifier that was scored on one."""
+    folders = _folders(inputs)
+    scored = scored_models(inputs)
+    if not folders and not scored:
+        return None
+    blocks: list[Block] = [Text(_CARE, "note")]
+    for built in folders:
+        blocks += _of_folder(built, scored.pop(_name(built), []), IMAGE_BUDGET // len(folders))
+    for name, some in scored.items():
+        blocks += [
+            Text(name, "heading"),
+            Text(
+                "Its folder is not among the inputs. Pass it too, to see phases, labels and rows: probesieve report"
+                " RESULTS FOLDER --out report.html",
+                "note",
+            ),
+            *_accuracies(name, some),
+        ]
+    return Section("filtering", "Filtering", _INTRO, blocks)
+
+
+def text_lines(inputs: Inputs) -> list[str]:
+    """Give the view as lines for a terminal: sizes, phases, and the accuracies with their drops."""
+    scored = scored_models(inputs)
+    lines = []
+    for built in _folders(inputs):
+        lines += [_name(built), "", *_sentences(built.manifest), "", *_phase_lines(built.manifest)]
+        here, elsewhere = _of_build(built, scored.pop(_name(built), []))
+        lines += ["", *accuracy_lines(here), ""] if here else [""]
+        lines += [_other_build(elsewhere), ""] if elsewhere else []
+    for name, some in scored.items():
+        lines += [name, "", *accuracy_lines(some), ""]
+    return lines
+
+
+def _folders(inputs: Inputs) -> list[BuiltSet]:
+    """The filtered folders, each build once."""
+    found = {built.manifest["sha256"]: built for built in inputs.folders if built.builder == "aflite"}
+    return sorted(found.values(), key=lambda built: (built.name, built.version))
+
+
+def _name(built: BuiltSet) -> str:
+    return f"{built.name} {built.version}"
+
+
+def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[Block]:
+    manifest = built.manifest
+    phases = manifest["filter"]["phases"]
+    rows = read_filtered_rows(built)
+    sides = dict(zip(PARTS, (manifest["labels"][config] for config in CONFIGS), strict=False))
+    here, elsewhere = _of_build(built, scored)
+    shown = gallery(rows, budget)
+    bars = histograms(rows.outcome.part, rows.outcome.predictability)
+    return [
+        Text(_name(built), "heading"),
+        *(Text(sentence) for sentence in _sentences(manifest)),
+        _drawn(phase_sizes(phases)),
+        _drawn(phase_means(phases), "The estimate of the representation bias: 1 where every label can be predicted."),
+        _drawn(scores(bars, manifest["inputs"]["filter"]["tau"]), _score_note(rows.outcome.part.size, bars)),
+        _drawn(label_shares(sides)),
+        *_accuracies(_name(built), here),
+        *([Text(_other_build(elsewhere), "note")] if elsewhere else []),
+        *([] if scored else [Text(_how_to_score(built), "note")]),
+        View("filtering", {"title": _name(built), **shown}),
+        *_tables(_name(built), manifest, sides),
+    ]
+
+
+def _of_build(built: BuiltSet, scored: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
+    """Divide what was scored on a set's name and version into that of this build, and of another."""
+    own = built.manifest["sha256"]
+    other = [one for one in scored if len(one.revision) == _SHA_LENGTH and one.revision != own]
+    return [one for one in scored if one not in other], other
+
+
+def _other_build(scored: Sequence[Scored]) -> str:
+    models = ", ".join(dict.fromkeys(one.model for one in scored))
+    return f"Left out, since scored on another build of this name and version: {models}. Score again to compare."
+
+
+def _how_to_score(built: BuiltSet) -> str:
+    return (
+        "No classifier of the inputs was scored on this set. To see accuracy before and after filtering: probesieve"
+        f" eval --model ORG/MODEL --dataset {built.source}"
+    )
+
+
+def _accuracies(name: str, scored: Sequence[Scored]) -> list[Block]:
+    if not scored:
+        return []
+    return [accuracy_figure(scored), accuracy_table(scored, f"Accuracy on {name}")]
+
+
+def _drawn(figure: Drawn, note: str = "") -> Figure:
+    return Figure(figure.title, figure.spec(), figure.alt, note)
+
+
+def _score_note(n_rows: int, bars: Mapping[str, Sequence[int]]) -> str:
+    scored = sum(sum(counts) for counts in bars.values())
+    return (
+        f"Scores of {scored:,} rows, each of the phase that removed it or of the last one."
+        f" The other {n_rows - scored:,} of the filtered splits have none."
+    )
+
+
+def _sentences(manifest: Mapping[str, Any]) -> list[str]:
+    counts = [manifest["counts"][split] for split in manifest["inputs"]["source"]["filtered"]]
+    total = {key: sum(of[key] for of in counts) for key in counts[0]}
+    scored = total["filtered"] + total["removed"]
+    settings, phases = manifest["inputs"]["filter"], manifest["filter"]["phases"]
+    known = [phase["bias"] for phase in phases if phase["bias"] is not None and phase["bias"] == phase["bias"]]
+    fell = f" Mean predictability went from {known[0]:.3f} to {known[-1]:.3f}." if known else ""
+    cut = manifest["inputs"].get("refiltered_from")
+    again = f" Cut again from the scores of version {cut['version']}." if cut else ""
+    warm = f"{total['warmup']:,} other rows trained the encoder. " if total["warmup"] else ""
+    return [
+        f"{total['filtered']:,} of {scored:,} scored rows were kept ({total['filtered'] / max(1, scored):.1%}). {warm}"
+        f"{len(phases):,} phase{'' if len(phases) == 1 else 's'}; the filter ended since"
+        f" {REASONS[manifest['filter']['stop_reason']]}.{fell}{again}",
+        f"n = {settings['n']:,}, m = {settings['m']:,}, t = {settings['t']:,}, k = {settings['k']:,}, τ ="
+        f" {settings['tau']:g}, seed {manifest['seed']}; encoder: {manifest['encoder']['kind']}.",
+    ]
+
+
+def _phase_lines(manifest: Mapping[str, Any]) -> list[str]:
+    rows = [
+        (str(one["phase"]), f"{one['size']:,}", _share(one["bias"]), f"{one['removed']:,}")
+        for one in manifest["filter"]["phases"]
+    ]
+    return aligned([("phase", "rows", "mean predictability", "removed"), *rows], right=(0, 1, 2, 3))
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.3f}"
+
+
+def _tables(name: str, manifest: Mapping[str, Any], sides: Mapping[str, Mapping[str, int]]) -> list[Table]:
+    phases, found = manifest["filter"]["phases"], manifest["filter"]
+    parts = shares(sides)
+    labels = list(parts["before"])
+    tables = [
+        Table(
+            f"Phases of {name}",
+            [
+                Column("phase", [str(one["phase"]) for one in phases]),
+                Column("rows", [one["size"] for one in phases], "count", "Rows at the start of the phase"),
+                Column("mean predictability", [one["bias"] for one in phases], "number"),
+                Column("rows at least τ", [one["eligible"] for one in phases], "count"),
+                Column("removed", [one["removed"] for one in phases], "count"),
+            ],
+        ),
+        Table(
+            f"Labels of {name}",
+            [
+                Column("label", labels),
+                *(Column(f"{side} rows", [sides[side][label] for label in labels], "count") for side in PARTS),
+                *(Column(f"share {part}", list(of.values()), "number") for part, of in parts.items()),
+            ],
+        ),
+    ]
+    if subsets := found.get("subsets"):
+        trained = any("accuracy" in of for of in subsets.values())
+        columns = [
+            Column("rows", [SUBSETS[part].replace("`", "") for part in subsets]),
+            Column("number", [of["rows"] for of in subsets.values()], "count"),
+            Column("classifiers", [of["bias"] for of in subsets.values()], "number", _OF_CLASSIFIERS),
+        ]
+        if trained:
+            own = [of.get("accuracy") for of in subsets.values()]
+            columns.append(Column("warm-up model", own, "number", "Accuracy of the encoder's own output layer"))
+        tables.append(Table(f"How predictable the parts of {name} are", columns, _OF_CLASSIFIERS))
+    if breakdown := found.get("breakdown"):
+        columns = [Column(str(manifest["breakdown"]), list(breakdown))]
+        for key in ("scored", "kept", "removed"):
+            columns.append(Column(key, [of[key] for of in breakdown.values()], "count"))
+        removed = [of["removed"] / max(1, of["scored"]) for of in breakdown.values()]
+        columns.append(Column("share removed", removed, "number"))
+        tables.append(Table(f"{name} by {manifest['breakdown']}", columns))
+    return tables
+
+
+_OF_CLASSIFIERS = (
+    "classifiers: accuracy of the filter's own classifiers on the features, trained and tested within the rows named;"
+    " empty where there are too few"
+)
