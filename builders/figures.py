@@ -211,7 +211,7 @@ def label_shares(numbers: Mapping[str, Mapping[str, int]]) -> Figure:
                 alt.Tooltip("rows:Q", format=",", title="number"),
             ],
         )
-        .properties(height=alt.Step(44 if few else 26, **{"for": "position"}))
+        .properties(height=max(80, (44 if few else 26) * len(names)))
     )
     told = _listed([f"{name} {sides['before'][name]:.0%} before, {sides['kept'][name]:.0%} kept" for name in names])
     left_out = f" (the {len(names)} of {len(change):,} that change most)" if len(names) < len(change) else ""

@@ -18,6 +18,7 @@ from evaluation.store import write_text
 SECTIONS = (
     "overview",
     "models",
+    "ranks",
     "filtering",
 )
 """Modules of the views, in the order of their tabs."""

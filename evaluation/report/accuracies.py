@@ -13,14 +13,14 @@ from builders.reading import aligned
 from evaluation.classifiers.metrics import difference_of_subsets
 from evaluation.classifiers.sets import FULL, KEPT, RANDOM, REMOVED, subsets_of
 from evaluation.classifiers.summary import BROKEN, PREDICTED
-from evaluation.report.charts import GRAY, PALETTE
+from evaluation.report.charts import GRAY, LINES, PALETTE, in_lines
 from evaluation.report.inputs import Inputs, Result
 from evaluation.report.page import Column, Figure, Table
 
 SHOWN = (FULL, RANDOM, KEPT, REMOVED)
 _COLOURS = {FULL: GRAY, RANDOM: PALETTE[4], KEPT: PALETTE[0], REMOVED: PALETTE[1]}
 _SHAPES = ("square", "diamond", "circle", "triangle-up")
-_STEP, _TOLD = 18, 6
+_STEP, _TOLD = 72, 6
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,26 @@ def scored_models(inputs: Inputs) -> dict[str, list[Scored]]:
 
 def accuracy_table(scored: Sequence[Scored], title: str) -> Table:
     """Give accuracies and drops with their intervals."""
-    columns = [Column("model", [one.model for one in scored]), Column("split", [one.split for one in scored])]
-    for name in SHOWN:
-        rates = [one.accuracy.get(name) for one in scored]
-        columns += [
-            Column(name, _values(rates, "value"), "number", f"Accuracy on the {name} rows; higher is better"),
-            Column(f"{name} 95 % interval", [_values(rates, "low"), _values(rates, "high")], "interval"),
-            Column(f"{name} n", _values(rates, "n"), "count", f"How many {name} rows were scored"),
-        ]
+    rates = {name: [one.accuracy.get(name) for one in scored] for name in SHOWN}
+    columns = [
+        Column("model", [one.model for one in scored]),
+        Column("split", [one.split for one in scored]),
+        *(
+            Column(name, _values(of, "value"), "number", f"Accuracy on the {name} rows; higher is better")
+            for name, of in rates.items()
+        ),
+    ]
     for name in (FULL, RANDOM):
         drops = [one.drops[name] for one in scored]
         told = f"Accuracy on the {name} rows less that on the kept ones; above 0 the kept rows are harder"
         columns += [
             Column(f"drop from {name}", _values(drops, "value"), "number", told),
             Column(f"drop from {name} 95 % interval", [_values(drops, "low"), _values(drops, "high")], "interval"),
+        ]
+    for name, of in rates.items():
+        columns += [
+            Column(f"{name} 95 % interval", [_values(of, "low"), _values(of, "high")], "interval"),
+            Column(f"{name} n", _values(of, "n"), "count", f"How many {name} rows were scored"),
         ]
     return Table(title, columns)
 
@@ -94,7 +100,7 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
     import altair as alt
 
     several = len({one.split for one in scored}) > 1
-    names = [one.name if several else one.model for one in scored]
+    names = [in_lines(one.name if several else one.model) for one in scored]
     values = [
         {"model": name, "subset": subset, **rate}
         for name, one in zip(names, scored, strict=True)
@@ -106,7 +112,7 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
     )
     shape = alt.Shape("subset:N", title=None, scale=alt.Scale(domain=list(SHOWN), range=list(_SHAPES)))
     base = alt.Chart(alt.InlineData(values=values)).encode(
-        y=alt.Y("model:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(paddingInner=0.25)),
+        y=alt.Y("model:N", sort=names, title=None, axis=alt.Axis(labelLimit=170, **LINES), scale=alt.Scale(paddingInner=0.25)),
         yOffset=alt.YOffset("subset:N", sort=list(SHOWN)),
         color=colour,
         tooltip=[
@@ -121,8 +127,8 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
     x = alt.X("low:Q", title="accuracy (higher is better)", scale=alt.Scale(domain=[0, 1]))
     lines = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(x="value:Q", shape=shape)
-    chart = (lines + points).properties(height=alt.Step(_STEP * len(SHOWN), **{"for": "position"}), width="container")
-    told = [f"{name} {_told(one)}" for name, one in zip(names[:_TOLD], scored, strict=False)]
+    chart = (lines + points).properties(height=_STEP * len(scored), width="container")
+    told = [f"{one.name} {_told(one)}" for one in scored[:_TOLD]]
     more = f"; and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
     spec = chart.to_dict()
     spec.pop("config", None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from builders.errors import BuildError
 from builders.folder import MANIFEST
@@ -135,8 +137,13 @@ class Inputs:
         built = self.folder_of(result)
         if built is None:
             return None
-        probes = open_probe_set(str(built.folder), config=result.content["dataset"]["config"])
-        return ScoredRows.from_tables(probes.rows, pq.read_table(result.scores), subset=True)
+        rows = _probe_rows(str(built.folder), built.revision, result.content["dataset"]["config"])
+        return ScoredRows.from_tables(rows, pq.read_table(result.scores), subset=True)
+
+    def groups_of(self, result: Result) -> dict[str, str]:
+        """Give the group (region, gender) of each subject; empty where the set has none or is not on this disk."""
+        built = self.folder_of(result)
+        return {} if built is None else _groups(str(built.folder), built.revision, result.content["dataset"]["config"])
 
     @staticmethod
     def missing(result: Result) -> str:
@@ -146,6 +153,26 @@ class Inputs:
             f"The rows of {facts['name']} {facts['version']} are not at {facts['source']} as they were scored. "
             "Pass the dataset folder beside the results: probesieve report RESULTS FOLDER --out report.html"
         )
+
+
+@lru_cache(maxsize=2)
+def _probe_rows(folder: str, revision: str, config: str) -> pa.Table:
+    """Read the rows once for the results that follow each other; `revision` tells a folder that was built anew."""
+    return open_probe_set(folder, config=config).rows
+
+
+@lru_cache(maxsize=8)
+def _groups(folder: str, revision: str, config: str) -> dict[str, str]:
+    import pyarrow.parquet as pq
+
+    built = find_built(folder)
+    groups: dict[str, str] = {}
+    for file in built.files(built.manifest["configs"][config]["test"]["files"]):
+        for number in (1, 2):
+            names = pq.read_table(file, columns=[f"subject{number}", f"group{number}"])
+            pairs = names.group_by(names.column_names).aggregate([])
+            groups |= {row[f"subject{number}"]: row[f"group{number}"] for row in pairs.to_pylist()}
+    return {subject: groups[subject] for subject in sorted(groups) if groups[subject]}
 
 
 def read_inputs(paths: Sequence[Path], *, bases: Iterable[str] = ()) -> Inputs:

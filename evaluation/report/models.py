@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.comparison import bias_shift
 from evaluation.metrics import METRICS
-from evaluation.report.charts import INK, PALETTE
+from evaluation.report.charts import INK, LINES, PALETTE, in_lines
 from evaluation.report.inputs import Inputs, Result
 from evaluation.report.page import Block, Column, Figure, Section, Table, Text, rounded
 from evaluation.report.tuning import TUNINGS, families, tuning
@@ -44,8 +44,8 @@ def section(inputs: Inputs) -> Section | None:
             blocks.append(Text("Bar: the number. Line: its 95 % interval."))
     blocks += [Text("All numbers", "heading"), aggregates_table(inputs), *_shift(inputs)]
     intro = (
-        "Each bar is one model. Models stand in the order of their size as far as the results say it, beside those that "
-        "were tuned from the same base; the colour says what they were tuned for."
+        "Each bar is one model. Models stand in the order of their size, as far as the results say it, beside those "
+        "that were tuned from the same base; the colour says what they were tuned for."
     )
     return Section("models", "Models", intro, blocks)
 
@@ -87,11 +87,14 @@ def _figure(inputs: Inputs, dataset: str, metric: str, largest: float) -> Figure
         if there and order:
             order.append(" " * len(order))  # an empty row between families
         for model in there:
-            order.append(inputs.labels[model])
+            order.append(in_lines(inputs.labels[model]))
             rows.append(_bar(of_model[model], metric, inputs.labels[model]))
     said = "; ".join(f"{row['model']} {row['value']:.4g}" for row in rows)
     symbol = METRICS[metric].symbol
-    return Figure(dataset, _spec(rows, order, metric, largest), f"Bars of {symbol} on {dataset}: {said}.")
+    present = [name for name in TUNINGS if any(row["tuning"] == name for row in rows)]
+    legend = {name: (PALETTE[TUNINGS.index(name)], "square") for name in present}
+    alt = f"Bars of {symbol} on {dataset}: {said}."
+    return Figure(dataset, _spec(rows, order, metric, largest, legend), alt, legend=legend)
 
 
 def _bar(result: Result, metric: str, label: str) -> dict[str, Any]:
@@ -101,6 +104,7 @@ def _bar(result: Result, metric: str, label: str) -> dict[str, Any]:
     ends = "not known from so few rows" if low is None else f"{low:.4g} to {high:.4g}"
     return {
         "model": label,
+        "shown": in_lines(label),
         "tuning": tuning(result.model),
         "value": value,
         "corrected": corrected if entry["corrected"] is not None or metric not in ("mu", "eta") else None,
@@ -111,16 +115,21 @@ def _bar(result: Result, metric: str, label: str) -> dict[str, Any]:
     }
 
 
-def _spec(rows: Sequence[dict[str, Any]], order: Sequence[str], metric: str, largest: float) -> dict[str, Any]:
-    present = [name for name in TUNINGS if any(row["tuning"] == name for row in rows)]
+def _spec(
+    rows: Sequence[dict[str, Any]],
+    order: Sequence[str],
+    metric: str,
+    largest: float,
+    legend: Mapping[str, tuple[str, str]],
+) -> dict[str, Any]:
     colour = {
         "field": "tuning",
         "type": "nominal",
-        "title": None,
-        "scale": {"domain": present, "range": [PALETTE[TUNINGS.index(name)] for name in present]},
+        "legend": None,
+        "scale": {"domain": [*legend], "range": [colour for colour, _ in legend.values()]},
     }
-    axis = {"title": f"{HEADS[metric]} ({METRICS[metric].direction})", "tickCount": 5}
-    position = {"field": "model", "type": "nominal", "title": None}
+    axis = {"title": f"{METRICS[metric].symbol} ({METRICS[metric].direction})", "tickCount": 5, "format": "~g"}
+    position = {"field": "shown", "type": "nominal", "title": None}
     scale = {"domain": list(order), "paddingInner": 0.25, "paddingOuter": 0.15}
     across = {"scale": {"domain": [0, largest or 1], "nice": True}, "axis": axis}
     shown = [("model", "model"), ("tuning", "tuned for"), ("value", "value")]
@@ -128,7 +137,7 @@ def _spec(rows: Sequence[dict[str, Any]], order: Sequence[str], metric: str, lar
     tooltip = [
         {"field": field, "title": title} for field, title in (*shown, ("interval", "95 % interval"), ("n", "rows"))
     ]
-    names = {"scale": scale, "axis": {"domain": False, "ticks": False, "labelLimit": 170, "labelPadding": 8}}
+    names = {"scale": scale, "axis": {"domain": False, "ticks": False, "labelLimit": 190, "labelPadding": 8} | LINES}
     dark = {"color": INK, "tooltip": True}
     encoding: dict[str, Any] = {"y": position | names, "tooltip": tooltip}
     layers: list[dict[str, Any]] = [
@@ -144,7 +153,8 @@ def _spec(rows: Sequence[dict[str, Any]], order: Sequence[str], metric: str, lar
     if metric in ("mu", "eta"):
         dot = {"mark": {"type": "point", "filled": True, "size": 55, "opacity": 1, **dark}}
         layers.append(dot | {"encoding": {"x": {"field": "corrected", "type": "quantitative"}}})
-    height = max(2, len(order)) * _ROW
+    lines = max(name.count("\n") + 1 for name in order)
+    height = max(2, len(order)) * max(_ROW, 8 + 14 * lines)
     return {
         "data": {"values": list(rows)},
         "width": "container",
@@ -176,9 +186,9 @@ def _shift(inputs: Inputs) -> list[Block]:
         return []
     head = Text("From a base model to the models tuned from it", "heading")
     text = Text(
-        "Both are measured on the rows that both can score. A change above 0 is more bias after tuning. A tuned model's "
-        "scores are of another kind than a language model's: η, which only counts, carries over more readily than μ. "
-        "The rank correlation is 1 where both put the subjects into the same order."
+        "Both are measured on the rows that both have scored. A change above 0 is more bias after tuning. A tuned "
+        "model's scores are of another kind than a language model's: η, which only counts, carries over more readily "
+        "than μ. The rank correlation is 1 where both put the subjects into the same order."
     )
     blocks: list[Block] = [head, text, *(Text(missing, "note") for missing in lacking)]
     return [*blocks, _shift_table(lines)] if lines else blocks

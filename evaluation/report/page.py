@@ -3,6 +3,7 @@
 A section is a tab. It is data only; scripts in ``assets`` draw it when its tab is first opened:
 
 - `Text` is a paragraph, a heading or a note.
+- `Items` is a list of paragraphs.
 - `Figure` is a Vega-Lite specification (a dict, or what ``alt.Chart.to_dict`` gives) with its alt text. Give it
   ``"width": "container"``; fonts, colours and sizes come from `evaluation.report.charts`.
 - `Table` has columns; a reader can sort, search and save it as CSV.
@@ -16,11 +17,12 @@ never ``innerHTML``.
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -45,13 +47,25 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Items:
+    """A list, each of its texts a line with a bullet."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Figure:
-    """A Vega-Lite chart; `alt` says in words what it shows, `note` how to read it."""
+    """A Vega-Lite chart; `alt` says in words what it shows, `note` how to read it, `legend` what its colours mean.
+
+    A legend of Vega-Lite's own is cut off where the page is narrow, so switch it off (``"legend": None``) where there
+    are names to give as `legend`, each with its colour and shape as `evaluation.report.charts.marks` gives them.
+    """
 
     title: str
     spec: Mapping[str, Any]
     alt: str
     note: str = ""
+    legend: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,7 +121,7 @@ class View:
     data: Mapping[str, Any]
 
 
-Block = Text | Figure | Table | View
+Block = Text | Items | Figure | Table | View
 
 
 @dataclass(frozen=True)
@@ -215,16 +229,26 @@ def _block(block: Block, place: int) -> str:
         if block.kind == "heading":
             return f"<h3>{_text(block.text)}</h3>\n"
         return f'<p class="{block.kind}">{_text(block.text)}</p>\n'
+    if isinstance(block, Items):
+        return f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in block.texts)}</ul>\n"
     if isinstance(block, View):
         return f'<div class="view" data-block="{place}" data-view="{_text(block.name)}"></div>\n'
     note = f'<p class="caption">{_text(block.note)}</p>\n' if block.note else ""
     if isinstance(block, Figure):
         return (
-            f"<figure>\n<figcaption>{_text(block.title)}</figcaption>\n"
+            f"<figure>\n<figcaption>{_text(block.title)}</figcaption>\n{_legend(block.legend)}"
             f'<div class="chart" data-block="{place}" role="img" aria-label="{_text(block.alt)}"></div>\n'
             f"{note}</figure>\n"
         )
     return f'<div class="table" data-block="{place}" data-title="{_text(block.title)}"></div>\n{note}'
+
+
+def _legend(legend: Mapping[str, tuple[str, str]]) -> str:
+    entries = (
+        f'<li><span class="{_text(shape)}" style="background:{_text(colour)}"></span>{_text(name)}</li>'
+        for name, (colour, shape) in legend.items()
+    )
+    return f'<ul class="legend">{"".join(entries)}</ul>\n' if legend else ""
 
 
 def _data(block: Block) -> Any:
@@ -240,6 +264,7 @@ def _data(block: Block) -> Any:
     return None
 
 
+@functools.cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed in one script, as vl-convert brings them."""
     import vl_convert

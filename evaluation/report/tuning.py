@@ -10,11 +10,11 @@ from evaluation.report.inputs import Inputs, Model
 
 TUNINGS = (
     "masked LM",
-    "causal LM",
-    "encoder-decoder",
     "SQuAD",
     "NewsQA",
     "question answering",
+    "causal LM",
+    "encoder-decoder",
 )
 """In the order of their colours."""
 

@@ -1,17 +1,19 @@
 "use strict";
 
 /* Rows of a filtered set: galleries, figure 1 of the AFLite paper, and the removed rows nearest to a kept one. */
-report.view("filtering", (root, data, { element, number, select, figure }) => {
+report.view("filtering", (root, data, { element, select, figure }) => {
   const SIDE = 340;
   const sides = { kept: "Kept, least predictable", removed: "Removed first, most predictable" };
 
+  const two = (value) => value.toFixed(2).replace("-", "\u2212");
   const phase = (row) => (row.phase === null ? "kept" : `removed in phase ${row.phase}`);
-  const about = (row) => `score ${number(row.score)} of ${row.times}, ${phase(row)}, ${row.place}`;
+  const about = (row) => `score ${two(row.score)} from ${row.times}, ${phase(row)}, ${row.place}`;
 
   function picture(row) {
     const [source] = row.inputs;
     if (source === null) return element("div", { class: "blank" }, "no picture");
-    return element("img", { src: source, alt: `Image with label ${row.label}, ${about(row)}`, loading: "lazy" });
+    const alt = `Image with label ${row.label}, ${about(row)}`;
+    return element("img", { src: source, alt, class: source.startsWith("data:image/png") ? "pixels" : null });
   }
 
   function words(row) {
@@ -27,7 +29,7 @@ report.view("filtering", (root, data, { element, number, select, figure }) => {
     const row = data.rows[place];
     const title = element("p", { class: "label" }, head ? element("span", { class: "place" }, head) : "", row.label);
     const shown = data.image ? picture(row) : words(row);
-    const score = data.image ? number(row.score) : about(row);
+    const score = data.image ? `score ${two(row.score)}` : about(row);
     return element("li", { class: phase(row) === "kept" ? "kept" : "removed", title: about(row) }, title, shown,
       element("p", { class: "caption" }, score));
   }
@@ -39,7 +41,7 @@ report.view("filtering", (root, data, { element, number, select, figure }) => {
   }
 
   function means({ kept, random, removed }) {
-    const text = (value) => (value === null ? "unknown" : number(value));
+    const text = (value) => (value === null ? "unknown" : two(value));
     return element("p", {}, `Mean cosine of two rows of this label, over all of them: kept ${text(kept)}, random `
       + `${text(random)}, removed ${text(removed)}. Higher is more alike.`);
   }
@@ -49,7 +51,7 @@ report.view("filtering", (root, data, { element, number, select, figure }) => {
       const [side, at] = name.split(" ");
       return group[side][Number(at) - 1];
     };
-    target.replaceChildren(cards(`${first} and ${second}: cosine ${number(cosine)}`, [place(first), place(second)],
+    target.replaceChildren(cards(`${first} and ${second}: cosine ${two(cosine)}`, [place(first), place(second)],
       [first, second]));
   }
 
@@ -80,16 +82,17 @@ report.view("filtering", (root, data, { element, number, select, figure }) => {
   }
 
   function nearest({ row, removed, similarity }, target) {
-    const cosines = similarity.map((value) => `cosine ${number(value)}`);
+    const cosines = similarity.map((value) => `cosine ${two(value)}`);
     target.replaceChildren(element("div", { class: "pair" }, cards("The kept row", [row]),
       cards("Its nearest removed rows", removed, cosines)));
   }
 
-  function chooser(label, options, draw) {
+  function chooser(label, options, draw, first = 0) {
     const target = element("div", { class: "shown" });
     const choose = (at) => draw(options[Number(at)].of, target);
-    const box = select(label, options.map(({ label: shown }, at) => ({ value: String(at), label: shown })), choose, "0");
-    return { parts: [element("div", { class: "choices" }, box), target], start: () => choose("0") };
+    const box = select(label, options.map(({ label: shown }, at) => ({ value: String(at), label: shown })), choose,
+      String(first));
+    return { parts: [element("div", { class: "choices" }, box), target], start: () => choose(first) };
   }
 
   function explained() {
@@ -102,7 +105,7 @@ report.view("filtering", (root, data, { element, number, select, figure }) => {
   }
 
   const groups = data.groups.map((of) => ({ label: of.name, of }));
-  const rows = chooser("Label", groups, show);
+  const rows = chooser("Label", groups, show, Math.max(0, data.groups.findIndex((group) => group.figure)));
   const parts = [element("h4", { class: "part" }, `Rows of ${data.title}`), element("p", {}, explained()), ...rows.parts];
   const kept = data.neighbors.map((of) => ({ label: excerpt(of.row), of }));
   const near = kept.length ? chooser("Kept row", kept, nearest) : null;

@@ -22,7 +22,7 @@ const report = (() => {
     if (value === null || value === undefined) return "";
     if (value === 0) return "0";
     const size = Math.abs(value);
-    const text = size >= 0.001 ? value.toFixed(size >= 100 ? 0 : 4) : value.toPrecision(3);
+    const text = size >= 0.001 ? value.toFixed(size >= 100 ? 0 : 4) : String(Number(value.toPrecision(3)));
     return text.replace("-", "\u2212");
   }
 
@@ -46,6 +46,7 @@ const report = (() => {
 
   async function figure(root, spec, alt) {
     const { $schema, ...rest } = spec;
+    if (rest.width === "container") rest.autosize ??= { type: "fit-x", contains: "padding" };
     root.setAttribute("role", "img");
     root.setAttribute("aria-label", alt);
     const made = await vegaEmbed(
@@ -109,12 +110,15 @@ const report = (() => {
     return key === "End" ? last : place;
   }
 
+  /* With a slash, so that a browser does not scroll to the panel. */
+  const address = (tab) => `#/${tab.getAttribute("aria-controls")}`;
+
   function start(settings) {
     config = settings.config;
     const list = document.querySelector('[role="tablist"]');
     const tabs = [...list.children];
     const choose = (tab, focus) => {
-      history.replaceState(null, "", `#${tab.getAttribute("aria-controls")}`);
+      history.replaceState(null, "", address(tab));
       show(tab, focus);
     };
     list.addEventListener("click", (event) => {
@@ -128,7 +132,7 @@ const report = (() => {
       event.preventDefault();
       choose(tabs[next], true);
     });
-    const asked = () => tabs.find((tab) => `#${tab.getAttribute("aria-controls")}` === location.hash) ?? tabs[0];
+    const asked = () => tabs.find((tab) => address(tab) === location.hash) ?? tabs[0];
     window.addEventListener("hashchange", () => show(asked(), false));
     show(asked(), false);
   }

@@ -15,6 +15,8 @@ function reportTable(root, block, { element, number, interval, count }) {
     interval: (column, row) => interval(column.values[0][row], column.values[1][row]),
   };
   const cell = (column, row) => shown[column.kind](column, row);
+  const brief = (column) => column.kind === "text" && column.values.every((value) => (value ?? "").length <= 10);
+  const classes = columns.map((column) => (brief(column) ? "text brief" : column.kind));
 
   function compare(column, one, other) {
     const [a, b] = [raw(column, one), raw(column, other)];
@@ -41,7 +43,7 @@ function reportTable(root, block, { element, number, interval, count }) {
     const rows = state.order.slice(0, state.shown);
     body.replaceChildren(
       ...rows.map((row) =>
-        element("tr", {}, ...columns.map((column) => element("td", { class: column.kind }, cell(column, row)))),
+        element("tr", {}, ...columns.map((column, i) => element("td", { class: classes[i] }, cell(column, row)))),
       ),
     );
     heads.forEach((head, place) => {
