@@ -171,6 +171,58 @@ def scores(histograms: Mapping[str, Sequence[int]], tau: float | None = None) ->
     )
 
 
+def score_history(phases: Sequence[Mapping[str, Any]]) -> Figure:
+    """Show how predictability is distributed among the rows at the start of each phase.
+
+    Parameters
+    ----------
+    phases : sequence of mapping
+        Records of the filter: ``phase``, ``histogram`` (rows in equal bins of [0, 1]).
+    """
+    import altair as alt
+
+    values = [
+        {"phase": one["phase"], "from": place / len(bins), "to": (place + 1) / len(bins), "rows": rows}
+        | {"share": rows / max(1, sum(bins))}
+        for one in phases
+        for bins in [one["histogram"]]
+        for place, rows in enumerate(bins)
+    ]
+    chart = (
+        alt.Chart(alt.InlineData(values=values))
+        .mark_rect()
+        .encode(
+            x=_phases(phases),
+            y=alt.Y("from:Q", title="predictability", scale=alt.Scale(domain=[0, 1])),
+            y2="to:Q",
+            color=alt.Color(
+                "share:Q",
+                title="share of the rows (square-root scale)",
+                scale=alt.Scale(type="sqrt", scheme="blues", domain=[0, 1]),
+                legend=alt.Legend(orient="top", format="%", values=[0, 0.1, 0.5, 1], gradientLength=180),
+            ),
+            tooltip=[
+                alt.Tooltip("phase:O"),
+                alt.Tooltip("from:Q", format=".2f"),
+                alt.Tooltip("to:Q", format=".2f"),
+                alt.Tooltip("rows:Q", format=","),
+                alt.Tooltip("share:Q", format=".1%"),
+            ],
+        )
+        .properties(height=200)
+    )
+    told = [
+        f"{one['histogram'][-1] / max(1, sum(one['histogram'])):.0%} in the highest in phase {one['phase']}"
+        for one in (phases[0], *phases[1:][-1:])
+    ]
+    bins = len(phases[0]["histogram"])
+    return Figure(
+        "Predictability by phase",
+        chart,
+        f"Share of the rows in each of {bins} equal ranges of predictability, by phase: {_listed(told)}.",
+    )
+
+
 def label_shares(numbers: Mapping[str, Mapping[str, int]]) -> Figure:
     """Show what share of the scored, the kept and the removed rows each label has.
 
@@ -234,20 +286,25 @@ def similarity(block: Mapping[str, Any], *, least: float = 0.0) -> Figure:
     names = [f"kept {place + 1}" for place in range(n_kept)]
     names += [f"removed {place + 1}" for place in range(n - n_kept)]
     values = [
-        {"row": row, "column": column, "first": names[row], "second": names[column], "cosine": cosine}
+        {"x": column, "x2": column + 1, "y": row, "y2": row + 1, "first": names[row], "second": names[column]}
+        | {"cosine": cosine}
         for row, line in enumerate(block["similarity"])
         for column, cosine in enumerate(line)
     ]
-    middles = {(n_kept - 1) // 2: "kept", n_kept + (n - n_kept - 1) // 2: "removed"}
-    shown = " : ".join(f"datum.value == {place} ? '{word}'" for place, word in middles.items())
-    axis = alt.Axis(title=None, labelExpr=f"{shown} : ''", ticks=False, domain=False, labelAngle=0, labelOverlap=False)
-    order = list(range(n))
-    cells = (
+    middles = {n_kept / 2: "kept", (n_kept + n) / 2: "removed"} if 0 < n_kept < n else {n / 2: names[0].split()[0]}
+    words = " : ".join(f"datum.value == {place} ? '{word}'" for place, word in middles.items())
+    axis = alt.Axis(
+        title=None, values=list(middles), labelExpr=f"{words} : ''", ticks=False, domain=False, grid=False, format=".1f"
+    )
+    scale: dict[str, Any] = {"domain": [0, n], "nice": False}
+    chart: Any = (
         alt.Chart(alt.InlineData(values=values))
         .mark_rect()
         .encode(
-            x=alt.X("column:O", sort=order, axis=axis, scale=alt.Scale(padding=0)),
-            y=alt.Y("row:O", sort=order, axis=axis, scale=alt.Scale(padding=0)),
+            x=alt.X("x:Q", axis=axis, scale=alt.Scale(**scale)),
+            x2="x2:Q",
+            y=alt.Y("y:Q", axis=axis, scale=alt.Scale(**scale, reverse=True)),
+            y2="y2:Q",
             color=alt.Color(
                 "cosine:Q",
                 title="cosine similarity",
@@ -257,19 +314,13 @@ def similarity(block: Mapping[str, Any], *, least: float = 0.0) -> Figure:
             tooltip=["first:N", "second:N", alt.Tooltip("cosine:Q", format=".3f")],
         )
     )
-    lines: Any = cells
     if 0 < n_kept < n:
         edge = alt.Chart(alt.InlineData(values=[{"at": n_kept}]))
-        rule: dict[str, Any] = {"color": "white", "strokeWidth": 3}
-        band = {"bandPosition": 0}
-        lines = (
-            cells
-            + edge.mark_rule(**rule).encode(x=alt.X("at:O", **band))
-            + edge.mark_rule(**rule).encode(y=alt.Y("at:O", **band))
-        )
+        for axis_of in ({"x": "at:Q"}, {"y": "at:Q"}):
+            chart = chart + edge.mark_rule(color="white", strokeWidth=3).encode(**axis_of)
     return Figure(
         f"{block['label']}",
-        lines.properties(height=200),
+        chart.properties(height=200),
         f"Heat map of {block['label']}: the mean cosine is {_mean(block['similarity'], 0, n_kept)} between the"
         f" {n_kept} kept rows shown and {_mean(block['similarity'], n_kept, n)} between the {n - n_kept} removed.",
     )
@@ -297,8 +348,9 @@ def _row_counts(numbers: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str,
 def _phases(phases: Sequence[Mapping[str, Any]]) -> Any:
     import altair as alt
 
-    ticks = [one["phase"] for one in phases[:: max(1, len(phases) // _TICKS)]]
-    return alt.X("phase:O", title="phase", axis=alt.Axis(values=ticks, labelAngle=0, labelOverlap=True))
+    ticks = [one["phase"] for one in phases[:: -(-len(phases) // _TICKS)]]
+    axis = alt.Axis(values=ticks, labelAngle=0, labelOverlap=True, labelSeparation=4)
+    return alt.X("phase:O", title="phase", axis=axis)
 
 
 def _colour(field: str, colours: Mapping[str, str]) -> Any:

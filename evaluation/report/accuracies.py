@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.reading import aligned
 from evaluation.classifiers.metrics import difference_of_subsets
-from evaluation.classifiers.sets import FULL, KEPT, RANDOM, REMOVED, subsets_of
+from evaluation.classifiers.sets import FULL, IN_RANDOM, KEPT, PART, RANDOM, REMOVED, subsets_of
 from evaluation.classifiers.summary import BROKEN, PREDICTED
 from evaluation.report.charts import GRAY, LINES, PALETTE, in_lines
-from evaluation.report.inputs import Inputs, Result
+from evaluation.report.inputs import Inputs
 from evaluation.report.page import Column, Figure, Table
 
 SHOWN = (FULL, RANDOM, KEPT, REMOVED)
 _COLOURS = {FULL: GRAY, RANDOM: PALETTE[4], KEPT: PALETTE[0], REMOVED: PALETTE[1]}
+_READ = ["source_index", "label", PREDICTED, BROKEN, PART, IN_RANDOM]
 _SHAPES = ("square", "diamond", "circle", "triangle-up")
 _STEP, _TOLD = 72, 6
 
@@ -31,8 +33,8 @@ class Scored:
     ----------
     model, split : str
         Their names.
-    revision : str
-        Of the set: a commit on the Hub, or the SHA-256 of a folder.
+    predictions : pyarrow.Table
+        What is stored of its rows.
     accuracy : mapping of str to mapping or None
         ``value``, ``low``, ``high`` and ``n`` by subset; higher is better.
     drops : mapping of str to mapping or None
@@ -41,7 +43,7 @@ class Scored:
 
     model: str
     split: str
-    revision: str
+    predictions: pa.Table
     accuracy: Mapping[str, Mapping[str, Any] | None]
     drops: Mapping[str, Mapping[str, Any] | None]
 
@@ -56,14 +58,15 @@ def scored_models(inputs: Inputs) -> dict[str, list[Scored]]:
     found: dict[str, list[Scored]] = {}
     for result in inputs.classifiers:
         for split, summary in result.content["splits"].items():
-            if not summary["accuracy"].get(KEPT):
+            if not (summary["accuracy"].get(KEPT) and summary["accuracy"].get(REMOVED)):
                 continue
+            predictions = pq.read_table(result.scores, columns=_READ)
             one = Scored(
                 inputs.labels[result.model],
                 split,
-                result.content["dataset"]["revision"],
+                predictions,
                 summary["accuracy"],
-                {FULL: summary["drop"], RANDOM: _from_random(result)},
+                {FULL: summary["drop"], RANDOM: _from_random(predictions)},
             )
             found.setdefault(result.dataset, []).append(one)
     return {name: sorted(some, key=lambda one: (one.split, one.model)) for name, some in sorted(found.items())}
@@ -112,7 +115,13 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
     )
     shape = alt.Shape("subset:N", title=None, scale=alt.Scale(domain=list(SHOWN), range=list(_SHAPES)))
     base = alt.Chart(alt.InlineData(values=values)).encode(
-        y=alt.Y("model:N", sort=names, title=None, axis=alt.Axis(labelLimit=170, **LINES), scale=alt.Scale(paddingInner=0.25)),
+        y=alt.Y(
+            "model:N",
+            sort=names,
+            title=None,
+            axis=alt.Axis(labelLimit=170, **LINES),
+            scale=alt.Scale(paddingInner=0.25),
+        ),
         yOffset=alt.YOffset("subset:N", sort=list(SHOWN)),
         color=colour,
         tooltip=[
@@ -155,10 +164,9 @@ def accuracy_lines(scored: Sequence[Scored]) -> list[str]:
     return aligned([head, *rows], right=(2, 3, 4, 5, 6, 8))
 
 
-def _from_random(result: Result) -> dict[str, Any] | None:
-    """The drop from the random baseline to the kept rows, from the stored predictions."""
-    table = pq.read_table(result.scores)
-    scored = table.filter(table[BROKEN].is_null())
+def _from_random(predictions: pa.Table) -> dict[str, Any] | None:
+    """The drop from the random baseline to the kept rows."""
+    scored = predictions.filter(predictions[BROKEN].is_null())
     masks = subsets_of(scored)
     if not masks[RANDOM].any() or not masks[KEPT].any():
         return None

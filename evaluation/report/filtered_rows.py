@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from builders.filtered import CONFIGS, SCORE_COLUMNS, Outcome
 from evaluation.built_sets import BuiltSet
+from evaluation.classifiers.sets import IN_RANDOM, PART
 from evaluation.errors import EvaluationError
 
 _LONGEST = 600
@@ -72,6 +73,23 @@ class FilteredRows:
     def find(self, split: str, source_index: int) -> int | None:
         """Give the place of a row that is named as folders name it; None if there is no such row."""
         return self._places.get((split, source_index))
+
+    def agree(self, split: str, predictions: pa.Table) -> bool:
+        """Whether stored predictions are of these rows: the same labels, kept and drawn alike."""
+        if split not in self.splits:
+            return False
+        inside = np.flatnonzero(self.split == self.splits.index(split))
+        found = np.searchsorted(self.source_index[inside], predictions["source_index"].to_numpy())
+        if (found >= inside.size).any():
+            return False
+        rows = inside[found]
+        parts = np.array(CONFIGS)[self.outcome.part[rows]]
+        return (
+            bool((self.source_index[rows] == predictions["source_index"].to_numpy()).all())
+            and bool((self.labels[rows] == predictions["label"].to_numpy()).all())
+            and parts.tolist() == predictions[PART].to_pylist()
+            and bool((self.outcome.in_random_subset[rows] == predictions[IN_RANDOM].to_numpy()).all())
+        )
 
     def inputs(self, places: Sequence[int]) -> list[list[Any]]:
         """Read the input columns of some rows: texts, or an image as bytes (None where it has none)."""

@@ -30,7 +30,6 @@ _CARE = (
     " disadvantage here, wrong labels are more frequent than before, and easy rows left also where they were easy for"
     " good reasons. A large drop says that a model does better on the rows that were removed, not why."
 )
-_SHA_LENGTH = 64
 
 
 def section(inputs: Inputs) -> Section | None:
@@ -61,7 +60,9 @@ def text_lines(inputs: Inputs) -> list[str]:
     lines = []
     for built in _folders(inputs):
         lines += [_name(built), "", *_sentences(built.manifest), "", *_phase_lines(built.manifest)]
-        here, elsewhere = _of_build(built, scored.pop(_name(built), []))
+        rows, some = read_filtered_rows(built), scored.pop(_name(built), [])
+        here = [one for one in some if rows.agree(one.split, one.predictions)]
+        elsewhere = [one for one in some if one not in here]
         lines += ["", *accuracy_lines(here), ""] if here else [""]
         lines += [_other_build(elsewhere), ""] if elsewhere else []
     for name, some in scored.items():
@@ -84,7 +85,8 @@ def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[B
     phases = manifest["filter"]["phases"]
     rows = read_filtered_rows(built)
     sides = dict(zip(PARTS, (manifest["labels"][config] for config in CONFIGS), strict=False))
-    here, elsewhere = _of_build(built, scored)
+    here = [one for one in scored if rows.agree(one.split, one.predictions)]
+    elsewhere = [one for one in scored if one not in here]
     shown = gallery(rows, budget)
     bars = histograms(rows.outcome.part, rows.outcome.predictability)
     return [
@@ -102,16 +104,9 @@ def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[B
     ]
 
 
-def _of_build(built: BuiltSet, scored: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
-    """Divide what was scored on a set's name and version into that of this build, and of another."""
-    own = built.manifest["sha256"]
-    other = [one for one in scored if len(one.revision) == _SHA_LENGTH and one.revision != own]
-    return [one for one in scored if one not in other], other
-
-
 def _other_build(scored: Sequence[Scored]) -> str:
     models = ", ".join(dict.fromkeys(one.model for one in scored))
-    return f"Left out, since scored on another build of this name and version: {models}. Score again to compare."
+    return f"Left out, since scored on a set of this name and version that kept other rows: {models}. Score again to compare."
 
 
 def _how_to_score(built: BuiltSet) -> str:
@@ -149,12 +144,15 @@ def _sentences(manifest: Mapping[str, Any]) -> list[str]:
     cut = manifest["inputs"].get("refiltered_from")
     again = f" Cut again from the scores of version {cut['version']}." if cut else ""
     warm = f"{total['warmup']:,} other rows trained the encoder. " if total["warmup"] else ""
+    encoder = next((value for key, value, _ in manifest["spec"] if key == "encoder.model"), None)
+    encoder = f"{manifest['encoder']['kind']}{f' {encoder}' if encoder else ''}"
+    share = 100 * total["filtered"] / max(1, scored)
     return [
-        f"{total['filtered']:,} of {scored:,} scored rows were kept ({total['filtered'] / max(1, scored):.1%}). {warm}"
+        f"{total['filtered']:,} of {scored:,} scored rows were kept ({share:.1f} %). {warm}"
         f"{len(phases):,} phase{'' if len(phases) == 1 else 's'}; the filter ended since"
         f" {REASONS[manifest['filter']['stop_reason']]}.{fell}{again}",
         f"n = {settings['n']:,}, m = {settings['m']:,}, t = {settings['t']:,}, k = {settings['k']:,}, τ ="
-        f" {settings['tau']:g}, seed {manifest['seed']}; encoder: {manifest['encoder']['kind']}.",
+        f" {settings['tau']:g}, seed {manifest['seed']}; encoder: {encoder}.",
     ]
 
 

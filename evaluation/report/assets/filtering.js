@@ -7,7 +7,7 @@ report.view("filtering", (root, data, { element, select, figure }) => {
 
   const two = (value) => value.toFixed(2).replace("-", "\u2212");
   const phase = (row) => (row.phase === null ? "kept" : `removed in phase ${row.phase}`);
-  const about = (row) => `score ${two(row.score)} from ${row.times}, ${phase(row)}, ${row.place}`;
+  const about = (row) => `score ${two(row.score)} from ${row.times} classifiers, ${phase(row)}, ${row.place}`;
 
   function picture(row) {
     const [source] = row.inputs;
@@ -65,9 +65,10 @@ report.view("filtering", (root, data, { element, select, figure }) => {
     const chart = element("div", { class: "chart" });
     const chosen = element("div", { class: "chosen", "aria-live": "polite" },
       element("p", { class: "caption" }, "Click a square to see its two rows. The numbers are those of the lists."));
-    const middle = element("div", { class: "side" }, element("h4", {}, "How alike they are"), means(group.means), chart);
+    const middle = element("div", { class: "side middle" }, element("h4", {}, "How alike they are"), means(group.means),
+      chart, chosen);
     const [kept, removed] = galleries;
-    target.replaceChildren(element("div", { class: "triple" }, kept, middle, removed), chosen);
+    target.replaceChildren(element("div", { class: "triple" }, kept, middle, removed));
     const side = Math.min(SIDE, middle.clientWidth - 64);
     const { view } = await figure(chart, { ...group.figure, width: side, height: side }, group.alt);
     view.addEventListener("click", (_, item) => {
