@@ -59,17 +59,29 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     inputs = read_inputs(paths, bases=bases)
     sections = sections_of(inputs)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(
-        out,
-        page(
-            title or "What the models associate, and what the filters kept",
-            _lead(inputs),
-            sections,
-            warning=WARNING,
-            footer=FOOTER,
-        ),
-    )
+    heading = title or "What the models associate, and what the filters kept"
+    write_text(out, page(heading, _lead(inputs), sections, warning=WARNING, footer=FOOTER))
     return out
+
+
+def report_text(paths: Sequence[Path], *, bases: Iterable[str] = (), color: bool = False) -> str:
+    """Give the summary tables of a report for a terminal.
+
+    Parameters
+    ----------
+    paths, bases
+        As for `write_report`.
+    color : bool
+        Whether the terminal shows colours.
+
+    Raises
+    ------
+    EvaluationError, BuildError
+        As `write_report`.
+    """
+    from evaluation.report.text import inputs_text
+
+    return inputs_text(read_inputs(paths, bases=bases), WARNING, color=color)
 
 
 def sections_of(inputs: Inputs) -> list[Section]:

@@ -26,6 +26,7 @@ HEADS = {
     "epsilon": "Attribute error ε",
     "average_score": "Average score S",
 }
+BARS = "Bar: the plain number. Dot and line: without what noise adds, and its 95 % interval."
 _ROW = 26
 
 
@@ -36,18 +37,23 @@ def section(inputs: Inputs) -> Section | None:
     blocks: list[Block] = []
     for metric, head in HEADS.items():
         blocks += [Text(head, "heading"), Text(SHOWN[metric])]
-        largest = max(_reach(result, metric) for result in inputs.probes)
-        blocks += [_figure(inputs, name, metric, largest) for name in inputs.datasets]
+        blocks += figures(inputs, metric)
         if metric in ("mu", "eta"):
-            blocks.append(Text("Bar: the plain number. Dot and line: without what noise adds, and its 95 % interval."))
+            blocks.append(Text(BARS))
         else:
             blocks.append(Text("Bar: the number. Line: its 95 % interval."))
-    blocks += [Text("All numbers", "heading"), aggregates_table(inputs), *_shift(inputs)]
+    blocks += [Text("All numbers", "heading"), aggregates_table(inputs), *shift(inputs)]
     intro = (
         "Each bar is one model. Models stand in the order of their size, as far as the results say it, beside those "
         "that were tuned from the same base; the colour says what they were tuned for."
     )
     return Section("models", "Models", intro, blocks)
+
+
+def figures(inputs: Inputs, metric: str) -> list[Figure]:
+    """Give the bars of an aggregate, a chart a set, all on one scale."""
+    largest = max(_reach(result, metric) for result in inputs.probes)
+    return [_figure(inputs, name, metric, largest) for name in inputs.datasets]
 
 
 def aggregates_table(inputs: Inputs) -> Table:
@@ -164,8 +170,8 @@ def _spec(
     }
 
 
-def _shift(inputs: Inputs) -> list[Block]:
-    """What tuning did to μ and η, on the rows that a base and its tuned models share."""
+def shift(inputs: Inputs) -> list[Block]:
+    """Say what tuning did to μ and η, on the rows that a base and its tuned models share."""
     lines: list[dict[str, Any]] = []
     lacking: dict[str, None] = {}
     for dataset, results in inputs.datasets.items():

@@ -40,10 +40,11 @@ _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 @dataclass(frozen=True)
 class Text:
-    """Words; a heading starts a part of the section, a note is set apart."""
+    """Words; a heading starts a part of the section, a note is set apart, `lead` stands before it in bold."""
 
     text: str
     kind: Literal["paragraph", "heading", "note", "warning"] = "paragraph"
+    lead: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,15 @@ class Column:
         ``text``, ``number``, ``count`` or ``interval``.
     help : str
         What it means, shown where the head is pointed at.
+    decimals : int or None
+        Of a number; None for four, or three digits of what is too small for them.
     """
 
     name: str
     values: Sequence[Any]
     kind: Literal["text", "number", "count", "interval"] = "text"
     help: str = ""
+    decimals: int | None = None
 
     def __len__(self) -> int:
         return len(self.values[0] if self.kind == "interval" else self.values)
@@ -99,7 +103,8 @@ class Column:
             values = rounded(values)
         elif self.kind == "interval":
             values = [rounded(ends) for ends in values]
-        return {"name": self.name, "kind": self.kind, "help": self.help, "values": values}
+        facts = {"name": self.name, "kind": self.kind, "help": self.help, "decimals": self.decimals, "values": values}
+        return {key: value for key, value in facts.items() if value not in ("", None)}
 
 
 @dataclass(frozen=True)
@@ -228,7 +233,8 @@ def _block(block: Block, place: int) -> str:
     if isinstance(block, Text):
         if block.kind == "heading":
             return f"<h3>{_text(block.text)}</h3>\n"
-        return f'<p class="{block.kind}">{_text(block.text)}</p>\n'
+        lead = f"<strong>{_text(block.lead)}</strong> " if block.lead else ""
+        return f'<p class="{block.kind}">{lead}{_text(block.text)}</p>\n'
     if isinstance(block, Items):
         return f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in block.texts)}</ul>\n"
     if isinstance(block, View):

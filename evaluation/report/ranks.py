@@ -21,7 +21,7 @@ def section(inputs: Inputs) -> Section | None:
         return None
     blocks: list[Block] = []
     for dataset, results in inputs.datasets.items():
-        blocks += [Text(dataset, "heading"), *_of_set(inputs, dataset, results)]
+        blocks += [Text(dataset, "heading"), *of_set(inputs, dataset, results)]
     intro = (
         "Within each model, subjects are ranked by γ(x), how far the model prefers them for the offensive statements "
         "over all others. Rank 1 is the subject that goes with them most. The dot is the mean rank over models, the "
@@ -36,7 +36,8 @@ def gammas(result: Result) -> dict[str, float]:
     return dict(zip(table["subject"], table["gamma"], strict=True))
 
 
-def _of_set(inputs: Inputs, dataset: str, results: Sequence[Result]) -> list[Block]:
+def of_set(inputs: Inputs, dataset: str, results: Sequence[Result]) -> list[Block]:
+    """Give remarks, chart and table of one set."""
     of_model = {inputs.labels[result.model]: gammas(result) for result in results}
     try:
         ranks = rank_subjects(of_model).to_pylist()
@@ -104,22 +105,23 @@ def _spec(
         for values in zip(*known.values(), strict=True)
     )
     axis = {"domain": False, "ticks": False, "labelLimit": 150, "labelFontSize": 12}
-    x = {"type": "quantitative", "axis": {"title": "rank (1: goes with the statements most)", "tickMinStep": 1}}
-    across = {"field": "mean", "scale": {"zero": False, "nice": False, "padding": 8}} | x
+    x = {"type": "quantitative", "axis": {"title": "rank (1: strongest)", "tickMinStep": 1}}
+    last = max(max(row[name] for name in models) for row in ranks)
+    across = {"field": "mean", "scale": {"domain": [0.5, last + 0.5], "nice": False}} | x
     fields = [("subject", "subject"), ("mean", "mean rank"), ("sd", "standard deviation")]
     fields += [("group", "group")] if legend else []
     tooltip = [{"field": field, "title": title} for field, title in fields]
     of_model = [{"field": "subject"}, {"field": "model"}, {"field": "rank", "type": "quantitative"}]
     return {
         "width": "container",
-        "height": {"step": _ROW},
+        "height": max(3, len(rows)) * _ROW,
         "encoding": {
             "y": {"field": "subject", "type": "nominal", "sort": None, "title": None, "axis": axis},
         },
         "data": {"values": rows},
         "layer": [
             {
-                "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
+                "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6, "clip": True},
                 "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}, "color": colour, "tooltip": tooltip},
             },
             {
@@ -139,7 +141,7 @@ def _table(dataset: str, ranks: Sequence[Mapping[str, Any]], models: Sequence[st
     columns = [Column("subject", [row["subject"] for row in ranks])]
     if groups:
         columns.append(Column("group", [groups.get(row["subject"], "") for row in ranks]))
-    columns.append(Column("mean rank", [row["mean"] for row in ranks], "number", "1: goes with the statements most"))
-    columns.append(Column("deviation", [row["sd"] for row in ranks], "number", "standard deviation over the models"))
-    columns += [Column(name, [row[name] for row in ranks], "count", "rank in this model") for name in models]
+    columns.append(Column("mean rank", [row["mean"] for row in ranks], "number", "1: goes with the statements most", 2))
+    columns.append(Column("deviation", [row["sd"] for row in ranks], "number", "standard deviation over the models", 2))
+    columns += [Column(name, [row[name] for row in ranks], "number", "rank in this model", 1) for name in models]
     return Table(f"Ranks on {dataset}", columns, sort="mean rank")

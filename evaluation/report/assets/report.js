@@ -17,9 +17,10 @@ const report = (() => {
     return made;
   }
 
-  /* Four decimals, or three digits of what is too small for them. */
-  function number(value) {
+  /* As many decimals as asked for, else four, or three digits of what is too small for them. */
+  function number(value, decimals) {
     if (value === null || value === undefined) return "";
+    if (decimals !== undefined) return value.toFixed(decimals).replace("-", "\u2212");
     if (value === 0) return "0";
     const size = Math.abs(value);
     const text = size >= 0.001 ? value.toFixed(size >= 100 ? 0 : 4) : String(Number(value.toPrecision(3)));

@@ -10,7 +10,7 @@ function reportTable(root, block, { element, number, interval, count }) {
   const raw = (column, row) => (column.kind === "interval" ? column.values[0][row] : column.values[row]);
   const shown = {
     text: (column, row) => column.values[row] ?? "",
-    number: (column, row) => number(column.values[row]),
+    number: (column, row) => number(column.values[row], column.decimals),
     count: (column, row) => count(column.values[row]),
     interval: (column, row) => interval(column.values[0][row], column.values[1][row]),
   };

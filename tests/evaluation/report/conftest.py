@@ -94,7 +94,7 @@ def few_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def few_results(few_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of a masked LM and two models tuned from it, the larger a planted stereotype the later, and of another."""
+    """Results of a masked LM, of two models tuned from it with a planted stereotype, and of another without one."""
     out = tmp_path_factory.mktemp("results")
     store_result(out, few_folder, "org/small-lm", kind="mlm", bias=0.02, noise=0.005, parameters=1_000, seed=1)
     store_result(out, few_folder, "org/small-squad", bias=0.1, noise=0.005, parameters=1_000, seed=2)
