@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.reading import aligned
 from evaluation.classifiers.metrics import difference_of_subsets
 from evaluation.classifiers.sets import FULL, IN_RANDOM, KEPT, PART, RANDOM, REMOVED, subsets_of
 from evaluation.classifiers.summary import BROKEN, PREDICTED
@@ -73,29 +72,41 @@ def scored_models(inputs: Inputs) -> dict[str, list[Scored]]:
 
 
 def accuracy_table(scored: Sequence[Scored], title: str) -> Table:
-    """Give accuracies and drops with their intervals."""
-    rates = {name: [one.accuracy.get(name) for one in scored] for name in SHOWN}
-    columns = [
-        Column("model", [one.model for one in scored]),
-        Column("split", [one.split for one in scored]),
-        *(
-            Column(name, _values(of, "value"), "number", f"Accuracy on the {name} rows; higher is better")
-            for name, of in rates.items()
-        ),
-    ]
+    """Give accuracies and drops, and the intervals of all of them."""
+    columns = _summary(scored)
+    for name in SHOWN:
+        rates = [one.accuracy.get(name) for one in scored]
+        ends = [_values(rates, "low"), _values(rates, "high")]
+        columns += [
+            Column(f"{name} 95 % interval", ends, "interval"),
+            Column(f"{name} n", _values(rates, "n"), "count", f"How many {name} rows were scored"),
+        ]
+    return Table(title, columns)
+
+
+def accuracy_summary(scored: Sequence[Scored], title: str) -> Table:
+    """Give accuracies, and drops with their intervals."""
+    note = (
+        "Accuracy: higher is better. Drop: accuracy on full or random rows less that on kept ones; above 0 the kept"
+        " rows are harder."
+    )
+    return Table(title, _summary(scored), note)
+
+
+def _summary(scored: Sequence[Scored]) -> list[Column]:
+    columns = [Column("model", [one.model for one in scored]), Column("split", [one.split for one in scored])]
+    for name in SHOWN:
+        rates = [one.accuracy.get(name) for one in scored]
+        told = f"Accuracy on the {name} rows; higher is better"
+        columns.append(Column(name, _values(rates, "value"), "number", told, decimals=3))
     for name in (FULL, RANDOM):
         drops = [one.drops[name] for one in scored]
         told = f"Accuracy on the {name} rows less that on the kept ones; above 0 the kept rows are harder"
         columns += [
-            Column(f"drop from {name}", _values(drops, "value"), "number", told),
+            Column(f"drop from {name}", _values(drops, "value"), "number", told, decimals=3),
             Column(f"drop from {name} 95 % interval", [_values(drops, "low"), _values(drops, "high")], "interval"),
         ]
-    for name, of in rates.items():
-        columns += [
-            Column(f"{name} 95 % interval", [_values(of, "low"), _values(of, "high")], "interval"),
-            Column(f"{name} n", _values(of, "n"), "count", f"How many {name} rows were scored"),
-        ]
-    return Table(title, columns)
+    return columns
 
 
 def accuracy_figure(scored: Sequence[Scored]) -> Figure:
@@ -149,21 +160,6 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
     )
 
 
-def accuracy_lines(scored: Sequence[Scored]) -> list[str]:
-    """Lay out accuracies and drops for a terminal."""
-    head = ("model", "split", *SHOWN, "drop from full", "95 % interval", "drop from random", "95 % interval")
-    rows = [
-        (
-            one.model,
-            one.split,
-            *(_share(one.accuracy.get(name)) for name in SHOWN),
-            *(cell for name in (FULL, RANDOM) for cell in _change(one.drops[name])),
-        )
-        for one in scored
-    ]
-    return aligned([head, *rows], right=(2, 3, 4, 5, 6, 8))
-
-
 def _from_random(predictions: pa.Table) -> dict[str, Any] | None:
     """The drop from the random baseline to the kept rows."""
     scored = predictions.filter(predictions[BROKEN].is_null())
@@ -181,11 +177,3 @@ def _told(one: Scored) -> str:
 
 def _values(entries: Sequence[Mapping[str, Any] | None], key: str) -> list[Any]:
     return [None if entry is None else entry[key] for entry in entries]
-
-
-def _share(rate: Mapping[str, Any] | None) -> str:
-    return f"{rate['value']:.3f}" if rate else ""
-
-
-def _change(found: Mapping[str, Any] | None) -> tuple[str, str]:
-    return (f"{found['value']:.3f}", f"{found['low']:.3f} to {found['high']:.3f}") if found else ("", "")

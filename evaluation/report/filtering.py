@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from builders.figures import PARTS, label_shares, phase_means, phase_sizes, scores, shares
+from builders.figures import PARTS, label_shares, phase_means, phase_sizes, score_history, scores, shares
 from builders.figures import Figure as Drawn
 from builders.filtered import CONFIGS
 from builders.filtered_cards import REASONS, SUBSETS
 from builders.filtered_folder import histograms
-from builders.reading import aligned
 from evaluation.built_sets import BuiltSet
-from evaluation.report.accuracies import Scored, accuracy_figure, accuracy_lines, accuracy_table, scored_models
-from evaluation.report.filtered_rows import read_filtered_rows
+from evaluation.report.accuracies import Scored, accuracy_figure, accuracy_summary, accuracy_table, scored_models
+from evaluation.report.filtered_rows import FilteredRows, read_filtered_rows
 from evaluation.report.gallery import gallery
 from evaluation.report.inputs import Inputs
 from evaluation.report.page import Block, Column, Figure, Section, Table, Text, View
 
 IMAGE_BUDGET = 3_000_000
 """Most characters that the images of all sets take in the page."""
+
+_ENDS = 5
 
 _INTRO = (
     "AFLite removes the rows whose label simple classifiers predict from features of an encoder. Predictability is the"
@@ -54,20 +56,27 @@ def section(inputs: Inputs) -> Section | None:
     return Section("filtering", "Filtering", _INTRO, blocks)
 
 
-def text_lines(inputs: Inputs) -> list[str]:
-    """Give the view as lines for a terminal: sizes, phases, and the accuracies with their drops."""
+def summary(inputs: Inputs) -> list[Block]:
+    """Give what a terminal shows: sizes, phases, and the accuracies with their drops."""
     scored = scored_models(inputs)
-    lines = []
+    blocks: list[Block] = []
     for built in _folders(inputs):
-        lines += [_name(built), "", *_sentences(built.manifest), "", *_phase_lines(built.manifest)]
-        rows, some = read_filtered_rows(built), scored.pop(_name(built), [])
-        here = [one for one in some if rows.agree(one.split, one.predictions)]
-        elsewhere = [one for one in some if one not in here]
-        lines += ["", *accuracy_lines(here), ""] if here else [""]
-        lines += [_other_build(elsewhere), ""] if elsewhere else []
-    for name, some in scored.items():
-        lines += [name, "", *accuracy_lines(some), ""]
-    return lines
+        name, rows = _name(built), read_filtered_rows(built)
+        here, elsewhere = _divided(rows, scored.pop(name, []))
+        blocks += [Text(name, "heading"), *(Text(sentence) for sentence in _sentences(built.manifest))]
+        blocks.append(_ends(phases_table(name, built.manifest["filter"]["phases"])))
+        blocks += [accuracy_summary(here, f"Accuracy on {name}")] if here else []
+        blocks += [Text(_other_build(elsewhere))] if elsewhere else []
+    return blocks + [accuracy_summary(some, f"Accuracy on {name}") for name, some in scored.items()]
+
+
+def _ends(table: Table) -> Table:
+    """The first and the last phases of many."""
+    size = len(table.columns[0])
+    some = [*range(_ENDS), *range(size - _ENDS, size)] if size > 2 * _ENDS else range(size)
+    columns = [replace(column, values=[column.values[row] for row in some]) for column in table.columns]
+    title = f"{table.title}, the first and the last {_ENDS} of {size}" if size > 2 * _ENDS else table.title
+    return Table(title, columns)
 
 
 def _folders(inputs: Inputs) -> list[BuiltSet]:
@@ -85,8 +94,7 @@ def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[B
     phases = manifest["filter"]["phases"]
     rows = read_filtered_rows(built)
     sides = dict(zip(PARTS, (manifest["labels"][config] for config in CONFIGS), strict=False))
-    here = [one for one in scored if rows.agree(one.split, one.predictions)]
-    elsewhere = [one for one in scored if one not in here]
+    here, elsewhere = _divided(rows, scored)
     shown = gallery(rows, budget)
     bars = histograms(rows.outcome.part, rows.outcome.predictability)
     return [
@@ -95,12 +103,21 @@ def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[B
         _drawn(phase_sizes(phases)),
         _drawn(phase_means(phases), "The estimate of the representation bias: 1 where every label can be predicted."),
         _drawn(scores(bars, manifest["inputs"]["filter"]["tau"]), _score_note(rows.outcome.part.size, bars)),
+        _drawn(score_history(phases), "Of the rows at the start of each phase."),
         _drawn(label_shares(sides)),
         *_accuracies(_name(built), here),
         *([Text(_other_build(elsewhere), "note")] if elsewhere else []),
         *([] if scored else [Text(_how_to_score(built), "note")]),
         View("filtering", {"title": _name(built), **shown}),
         *_tables(_name(built), manifest, sides),
+    ]
+
+
+def _divided(rows: FilteredRows, scored: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
+    """Divide what was scored on a name and version into that on these rows, and that on others."""
+    agree = [rows.agree(one.split, one.predictions) for one in scored]
+    return [one for one, own in zip(scored, agree, strict=True) if own], [
+        one for one, own in zip(scored, agree, strict=True) if not own
     ]
 
 
@@ -156,33 +173,30 @@ def _sentences(manifest: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _phase_lines(manifest: Mapping[str, Any]) -> list[str]:
-    rows = [
-        (str(one["phase"]), f"{one['size']:,}", _share(one["bias"]), f"{one['removed']:,}")
-        for one in manifest["filter"]["phases"]
-    ]
-    return aligned([("phase", "rows", "mean predictability", "removed"), *rows], right=(0, 1, 2, 3))
+def phases_table(name: str, phases: Sequence[Mapping[str, Any]]) -> Table:
+    """Give the records of the filter."""
+    return Table(
+        f"Phases of {name}",
+        [
+            Column("phase", [str(one["phase"]) for one in phases]),
+            Column("rows", [one["size"] for one in phases], "count", "Rows at the start of the phase"),
+            Column("mean predictability", [_number(one["bias"]) for one in phases], "number", decimals=3),
+            Column("rows at least τ", [one["eligible"] for one in phases], "count"),
+            Column("removed", [one["removed"] for one in phases], "count"),
+        ],
+    )
 
 
-def _share(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.3f}"
+def _number(value: float | None) -> float | None:
+    return None if value is None or value != value else value
 
 
 def _tables(name: str, manifest: Mapping[str, Any], sides: Mapping[str, Mapping[str, int]]) -> list[Table]:
-    phases, found = manifest["filter"]["phases"], manifest["filter"]
+    found = manifest["filter"]
     parts = shares(sides)
     labels = list(parts["before"])
     tables = [
-        Table(
-            f"Phases of {name}",
-            [
-                Column("phase", [str(one["phase"]) for one in phases]),
-                Column("rows", [one["size"] for one in phases], "count", "Rows at the start of the phase"),
-                Column("mean predictability", [one["bias"] for one in phases], "number"),
-                Column("rows at least τ", [one["eligible"] for one in phases], "count"),
-                Column("removed", [one["removed"] for one in phases], "count"),
-            ],
-        ),
+        phases_table(name, found["phases"]),
         Table(
             f"Labels of {name}",
             [
