@@ -159,7 +159,7 @@ def scores(histograms: Mapping[str, Sequence[int]], tau: float | None = None) ->
         text = line.mark_text(align="right", dx=-4, baseline="top", fontSize=12, y=0).encode(text="text:N")
         chart = chart + line.mark_rule(strokeDash=[4, 3]) + text
     told = [
-        f"{sum(bins):,} {part} rows, most of them with scores from {_place(bins) / len(bins):g} to"
+        f"{sum(bins):,} {part} rows, most often with scores from {_place(bins) / len(bins):g} to"
         f" {(_place(bins) + 1) / len(bins):g}"
         for part, bins in histograms.items()
         if sum(bins)
@@ -197,9 +197,9 @@ def score_history(phases: Sequence[Mapping[str, Any]]) -> Figure:
             y2="to:Q",
             color=alt.Color(
                 "share:Q",
-                title="share of the rows (square-root scale)",
-                scale=alt.Scale(type="sqrt", scheme="blues", domain=[0, 1]),
-                legend=alt.Legend(orient="top", format="%", values=[0, 0.1, 0.5, 1], gradientLength=180),
+                title="share of the rows",
+                scale=alt.Scale(type="sqrt", range=["#ffffff", BLUE, "#00243d"], domain=[0, 1]),
+                legend=alt.Legend(orient="top", format="%", values=[0, 0.1, 0.5, 1], gradientLength=200),
             ),
             tooltip=[
                 alt.Tooltip("phase:O"),

@@ -103,7 +103,7 @@ def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[B
         _drawn(phase_sizes(phases)),
         _drawn(phase_means(phases), "The estimate of the representation bias: 1 where every label can be predicted."),
         _drawn(scores(bars, manifest["inputs"]["filter"]["tau"]), _score_note(rows.outcome.part.size, bars)),
-        _drawn(score_history(phases), "Of the rows at the start of each phase."),
+        _drawn(score_history(phases), "Of the rows at the start of each phase; colours on a square-root scale."),
         _drawn(label_shares(sides)),
         *_accuracies(_name(built), here),
         *([Text(_other_build(elsewhere), "note")] if elsewhere else []),
@@ -123,7 +123,7 @@ def _divided(rows: FilteredRows, scored: Sequence[Scored]) -> tuple[list[Scored]
 
 def _other_build(scored: Sequence[Scored]) -> str:
     models = ", ".join(dict.fromkeys(one.model for one in scored))
-    return f"Left out, since scored on a set of this name and version that kept other rows: {models}. Score again to compare."
+    return f"Left out, since scored on a set of this name and version that kept other rows: {models}. Score them again."
 
 
 def _how_to_score(built: BuiltSet) -> str:
