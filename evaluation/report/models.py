@@ -81,7 +81,7 @@ def aggregates_table(inputs: Inputs) -> Table:
 
 def _reach(result: Result, metric: str) -> float:
     entry = result.content["metrics"][metric]
-    return max(entry["value"], entry["high"] or 0.0)
+    return float(max(entry["value"], entry["high"] or 0.0))
 
 
 def _figure(inputs: Inputs, dataset: str, metric: str, largest: float) -> Figure:

@@ -275,7 +275,7 @@ def _vega() -> str:
     """Vega, Vega-Lite and vega-embed in one script, as vl-convert brings them."""
     import vl_convert
 
-    bundle = vl_convert.javascript_bundle()
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return "(() => {" + bundle.replace("</script", "<\\/script") + "})();"
 
 

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.probe_sets import open_probe_set
-from evaluation.run import Options, aggregates_of
+from evaluation.run import Options
 from evaluation.sampling import sample_rows
-from evaluation.scores import SCORE_COLUMNS
+from evaluation.scores import SCORE_COLUMNS, ScoredRows
 from evaluation.store import write_json
+from evaluation.summary import summarize
 
 
 def store_result(
@@ -43,6 +44,7 @@ def store_result(
     if sample:
         rows = rows.take(pa.array(sample_rows(rows, sample, seed=seed)))
     scores = pa.table({"id": rows["id"]} | _scores(rows, bias, noise, seed))
+    summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed, draws=20, flips=50)
     options = asdict(Options(sample=sample, seed=seed, **settings))
     sha = f"{seed:02x}" * 20
     result = {
@@ -56,7 +58,8 @@ def store_result(
         "seconds": 1.0,
         "finished": "2026-01-01T00:00:00+00:00",
         "versions": {},
-        **aggregates_of(rows, scores, seed=seed),
+        "metrics": summary.to_json(),
+        "tables": {table: content.to_pydict() for table, content in summary.tables.items()},
     }
     protocol = options["protocol"]
     place = out / name.replace("/", "__") / sha / f"{probes.name}@{probes.version}" / f"{config}.{protocol}.json"
