@@ -27,7 +27,8 @@ report.view("filtering", (root, data, { element, select, figure }) => {
   /* One row; `head` stands before its label. */
   function card(place, head = "") {
     const row = data.rows[place];
-    const title = element("p", { class: "label" }, head ? element("span", { class: "place" }, head) : "", row.label);
+    const named = head ? [element("span", { class: "place" }, head), " ", row.label] : [row.label];
+    const title = element("p", { class: "label" }, ...named);
     const shown = data.image ? picture(row) : words(row);
     const score = data.image ? `score ${two(row.score)}` : about(row);
     return element("li", { class: phase(row) === "kept" ? "kept" : "removed", title: about(row) }, title, shown,

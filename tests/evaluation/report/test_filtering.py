@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.aflite import build_aflite
 from builders.folder import Built
 from builders.refilter import refilter
 from builders.similarity import SIMILARITY
-from builders.specs import load_spec
 from evaluation.built_sets import find_built
 from evaluation.errors import EvaluationError
 from evaluation.report import report_text
@@ -27,24 +25,8 @@ from evaluation.report.filtering import section
 from evaluation.report.gallery import gallery
 from evaluation.report.inputs import read_inputs
 from evaluation.report.page import Figure, Section, Table, Text, View
-from tests.builders.filtered_sets import NAMES, build
 from tests.evaluation.report.classified import store_classified
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """380 labelled rows in three splits, of which 150 are kept."""
-    return build(tmp_path_factory.mktemp("filtered"))
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Images with features that are no better than chance."""
-    root = tmp_path_factory.mktemp("digits")
-    rng = np.random.default_rng(3)
-    np.save(root / "features.npy", rng.normal(size=(1797, 6)).astype(np.float32))
-    short = ["filter.n=1500", "filter.m=8", "filter.t=600", "filter.k=0"]
-    return build_aflite(load_spec("digits", short), root, features=root / "features.npy")
+from tests.evaluation.report.conftest import ODD_NAMES
 
 
 def blocks_of(found: Section | None, kind: type) -> list[Any]:
@@ -56,12 +38,12 @@ def shown_of(built: Built, budget: int = 10**6) -> dict[str, Any]:
     return gallery(read_filtered_rows(find_built(str(built.folder))), budget)
 
 
-def test_rows_are_in_source_order_with_their_scores(built: Built) -> None:
-    rows = read_filtered_rows(find_built(str(built.folder)))
+def test_rows_are_in_source_order_with_their_scores(filtered: Built) -> None:
+    rows = read_filtered_rows(find_built(str(filtered.folder)))
     assert rows.labels.size == 380
     for split in range(3):
         assert (np.diff(rows.source_index[rows.split == split]) > 0).all()
-    table = pq.read_table(built.folder / built.manifest["configs"]["removed"]["test"]["files"][0])
+    table = pq.read_table(filtered.folder / filtered.manifest["configs"]["removed"]["test"]["files"][0])
     for row in table.to_pylist()[:5]:
         place = rows.find("test", row["source_index"])
         assert place is not None
@@ -72,11 +54,11 @@ def test_rows_are_in_source_order_with_their_scores(built: Built) -> None:
     assert rows.find("test", 3) is None  # has no label
 
 
-def test_galleries_hold_the_ends_of_the_scores(built: Built) -> None:
-    found = shown_of(built)
-    rows = read_filtered_rows(find_built(str(built.folder)))
+def test_galleries_hold_the_ends_of_the_scores(filtered: Built) -> None:
+    found = shown_of(filtered)
+    rows = read_filtered_rows(find_built(str(filtered.folder)))
     everything, *classes = found["groups"]
-    assert [group["name"] for group in classes] == list(NAMES)
+    assert [group["name"] for group in classes] == ODD_NAMES
     kept = [found["rows"][number] for number in everything["kept"]]
     removed = [found["rows"][number] for number in everything["removed"]]
     assert len(kept) == len(removed) == 12
@@ -90,8 +72,8 @@ def test_galleries_hold_the_ends_of_the_scores(built: Built) -> None:
     assert len(set(shown)) == len(shown)
 
 
-def test_stored_similarities_are_shown_with_their_rows(built: Built) -> None:
-    found = shown_of(built)
+def test_stored_similarities_are_shown_with_their_rows(filtered: Built) -> None:
+    found = shown_of(filtered)
     assert found["similar"]
     for group in found["groups"][1:]:
         assert len(group["kept"]) == len(group["removed"]) == 8
@@ -103,35 +85,35 @@ def test_stored_similarities_are_shown_with_their_rows(built: Built) -> None:
         assert one["similarity"] == sorted(one["similarity"], reverse=True)
 
 
-def test_a_folder_that_was_cut_again_has_galleries_without_similarities(built: Built, tmp_path: Path) -> None:
-    cut = refilter(built.folder, tmp_path / "cut", version="1.1.0", n=200)
+def test_a_folder_that_was_cut_again_has_galleries_without_similarities(filtered: Built, tmp_path: Path) -> None:
+    cut = refilter(filtered.folder, tmp_path / "cut", version="1.1.0", n=200)
     found = shown_of(cut)
     assert not found["similar"]
     assert found["neighbors"] == []
-    assert [group["name"] for group in found["groups"]] == ["all labels", *NAMES]
+    assert [group["name"] for group in found["groups"]] == ["all labels", *ODD_NAMES]
     assert all(set(group) == {"name", "kept", "removed"} for group in found["groups"])
     texts = " ".join(one.text for one in blocks_of(section(read_inputs([cut.folder])), Text))
     assert "200 of 380 scored rows were kept (52.6 %)" in texts
     assert "Cut again from the scores of version 1.0.0" in texts
 
 
-def test_a_folder_of_before_reads_as_one_without_similarities(built: Built, tmp_path: Path) -> None:
-    old = shutil.copytree(built.folder, tmp_path / "old")
+def test_a_folder_of_before_reads_as_one_without_similarities(filtered: Built, tmp_path: Path) -> None:
+    old = shutil.copytree(filtered.folder, tmp_path / "old")
     (old / SIMILARITY).unlink()
-    assert not shown_of(Built(old, built.manifest, fresh=False))["similar"]
+    assert not shown_of(Built(old, filtered.manifest, fresh=False))["similar"]
 
 
-def test_a_file_of_similarities_that_names_other_rows_is_refused(built: Built, tmp_path: Path) -> None:
-    other = shutil.copytree(built.folder, tmp_path / "other")
+def test_a_file_of_similarities_that_names_other_rows_is_refused(filtered: Built, tmp_path: Path) -> None:
+    other = shutil.copytree(filtered.folder, tmp_path / "other")
     text = (other / SIMILARITY).read_text(encoding="utf-8").replace('"kept":[["', '"kept":[["no ', 1)
     (other / SIMILARITY).write_text(text, encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"similarity\.json names row \d+ of no \w+, which is not there"):
-        shown_of(Built(other, built.manifest, fresh=False))
+        shown_of(Built(other, filtered.manifest, fresh=False))
 
 
-def test_a_missing_file_is_told(built: Built, tmp_path: Path) -> None:
-    broken = shutil.copytree(built.folder, tmp_path / "broken")
-    (broken / built.manifest["configs"]["removed"]["train"]["files"][0]).unlink()
+def test_a_missing_file_is_told(filtered: Built, tmp_path: Path) -> None:
+    broken = shutil.copytree(filtered.folder, tmp_path / "broken")
+    (broken / filtered.manifest["configs"]["removed"]["train"]["files"][0]).unlink()
     with pytest.raises(EvaluationError, match="is missing or cannot be read; build or fetch the set again"):
         section(read_inputs([broken]))
 
@@ -175,10 +157,10 @@ def wrong_on_kept(facts: pa.Table) -> Any:
     return kept & (np.cumsum(kept) % 2 == 0)
 
 
-def test_accuracies_and_drops_by_hand(built: Built, tmp_path: Path) -> None:
-    store_classified(tmp_path, built.folder, "org/half", wrong_on_kept, split="train")
-    kept = built.manifest["counts"]["train"]["filtered"]
-    full = kept + built.manifest["counts"]["train"]["removed"]
+def test_accuracies_and_drops_by_hand(filtered: Built, tmp_path: Path) -> None:
+    store_classified(tmp_path, filtered.folder, "org/half", wrong_on_kept, split="train")
+    kept = filtered.manifest["counts"]["train"]["filtered"]
+    full = kept + filtered.manifest["counts"]["train"]["removed"]
     wrong = kept // 2
     ((name, scored),) = scored_models(read_inputs([tmp_path])).items()
     (one,) = scored
@@ -191,38 +173,38 @@ def test_accuracies_and_drops_by_hand(built: Built, tmp_path: Path) -> None:
     assert one.drops["random"]["value"] == pytest.approx(random)
 
 
-def test_results_stand_with_the_folder_that_they_are_of(built: Built, tmp_path: Path) -> None:
+def test_results_stand_with_the_folder_that_they_are_of(filtered: Built, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    store_classified(results, built.folder, "org/half", wrong_on_kept, split="train")
-    found = section(read_inputs([built.folder, results]))
+    store_classified(results, filtered.folder, "org/half", wrong_on_kept, split="train")
+    found = section(read_inputs([filtered.folder, results]))
     (table,) = [one for one in blocks_of(found, Table) if one.title == "Accuracy on snli-aflite 1.0.0"]
     columns = {column.name: column.values for column in table.columns}
     assert columns["model"] == ["half"]
     assert columns["kept"][0] < columns["removed"][0] == 1
     assert {"full 95 % interval", "kept n", "drop from full", "drop from random 95 % interval"} <= set(columns)
     assert any("Accuracy of each model by rows: half, train full" in one.alt for one in blocks_of(found, Figure))
-    cut = refilter(built.folder, tmp_path / "cut", version="1.0.0", n=200)
+    cut = refilter(filtered.folder, tmp_path / "cut", version="1.0.0", n=200)
     other = section(read_inputs([cut.folder, results]))
     assert not [one for one in blocks_of(other, Table) if one.title.startswith("Accuracy")]
     assert any("that kept other rows: half" in one.text for one in blocks_of(other, Text))
 
 
-def test_results_without_their_folder_say_what_to_pass(built: Built, tmp_path: Path) -> None:
-    store_classified(tmp_path, built.folder, "org/half", wrong_on_kept, split="test")
+def test_results_without_their_folder_say_what_to_pass(filtered: Built, tmp_path: Path) -> None:
+    store_classified(tmp_path, filtered.folder, "org/half", wrong_on_kept, split="test")
     found = section(read_inputs([tmp_path]))
     assert [one.title for one in blocks_of(found, Table)] == ["Accuracy on snli-aflite 1.0.0"]
     assert blocks_of(found, View) == []
     assert any("Pass it too" in one.text for one in blocks_of(found, Text))
 
 
-def test_every_figure_says_what_it_shows_and_numbers_are_the_manifests(built: Built) -> None:
-    found = section(read_inputs([built.folder]))
+def test_every_figure_says_what_it_shows_and_numbers_are_the_manifests(filtered: Built) -> None:
+    found = section(read_inputs([filtered.folder]))
     assert all(len(one.alt) > 30 for one in blocks_of(found, Figure))
     tables = {one.title: {c.name: c.values for c in one.columns} for one in blocks_of(found, Table)}
-    phases = built.manifest["filter"]["phases"]
+    phases = filtered.manifest["filter"]["phases"]
     assert tables["Phases of snli-aflite 1.0.0"]["rows"] == [one["size"] for one in phases]
     labels = tables["Labels of snli-aflite 1.0.0"]
-    assert labels["kept rows"] == list(built.manifest["labels"]["filtered"].values())
+    assert labels["kept rows"] == list(filtered.manifest["labels"]["filtered"].values())
     assert sum(labels["share removed"]) == pytest.approx(1)
 
 
@@ -230,9 +212,9 @@ def test_there_is_no_view_without_a_filtered_set(few_folder: Path) -> None:
     assert section(read_inputs([few_folder])) is None
 
 
-def test_the_terminal_has_sizes_phases_and_drops(built: Built, tmp_path: Path) -> None:
-    store_classified(tmp_path, built.folder, "org/half", wrong_on_kept, split="train")
-    text = report_text([built.folder, tmp_path])
+def test_the_terminal_has_sizes_phases_and_drops(filtered: Built, tmp_path: Path) -> None:
+    store_classified(tmp_path, filtered.folder, "org/half", wrong_on_kept, split="train")
+    text = report_text([filtered.folder, tmp_path])
     assert "150 of 380 scored rows were kept (39.5 %)" in text
     assert "Phases of snli-aflite 1.0.0\n" in text
     (line,) = [line for line in text.splitlines() if line.startswith("half")]
