@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 BLUE, ORANGE, GRAY = "#0072b2", "#e69f00", "#6b7280"
 """Kept, removed and all rows; the first two of the Okabe-Ito palette, which the colour-blind can tell apart."""
 
 PARTS = ("kept", "removed")
+_DIVIDED = dict(zip(PARTS, (BLUE, ORANGE), strict=True))
+_LEAVING = {"stay": BLUE, "leave": ORANGE}
 _MOST_BARS, _MOST_TOLD, _TICKS = 24, 4, 20
 
 
@@ -25,16 +27,22 @@ class Figure:
         The chart.
     alt : str
         What it shows, for who cannot see it.
+    legend : mapping of str to str
+        Names and their colours, where the chart has several.
     """
 
     title: str
     chart: Any
     alt: str
+    legend: Mapping[str, str] = field(default_factory=dict)
 
-    def spec(self, width: int | str = "container") -> dict[str, Any]:
-        """Give the Vega-Lite specification, of the width of what it stands in or of a number of pixels."""
-        spec: dict[str, Any] = self.chart.properties(width=width, description=self.alt).to_dict()
+    def spec(self) -> dict[str, Any]:
+        """Give the Vega-Lite specification for a page: as wide as what it stands in, without the `legend`."""
+        spec: dict[str, Any] = self.chart.properties(width="container", description=self.alt).to_dict()
         spec.pop("config", None)
+        if self.legend:
+            coloured = spec["layer"][0] if "layer" in spec else spec
+            coloured["encoding"]["color"]["legend"] = None
         return spec
 
 
@@ -73,7 +81,7 @@ def phase_sizes(phases: Sequence[Mapping[str, Any]]) -> Figure:
         .encode(
             x=_phases(phases),
             y=alt.Y("rows:Q", title="rows", axis=alt.Axis(format="~s")),
-            color=_colour("what", {"stay": BLUE, "leave": ORANGE}),
+            color=_colour("what", _LEAVING),
             order="order:Q",
             tooltip=[
                 alt.Tooltip("phase:O"),
@@ -89,6 +97,7 @@ def phase_sizes(phases: Sequence[Mapping[str, Any]]) -> Figure:
         chart,
         f"Bars by phase: {first['size']:,} rows at the start, {last['size'] - last['removed']:,} left after"
         f" {_many(len(phases), 'phase')}.",
+        _LEAVING,
     )
 
 
@@ -145,7 +154,7 @@ def scores(histograms: Mapping[str, Sequence[int]], tau: float | None = None) ->
             x=alt.X("from:Q", bin="binned", title="predictability", scale=alt.Scale(domain=[0, 1])),
             x2="to:Q",
             y=alt.Y("rows:Q", title="rows", axis=alt.Axis(format="~s")),
-            color=_colour("part", {"kept": BLUE, "removed": ORANGE}),
+            color=_colour("part", _DIVIDED),
             tooltip=[
                 alt.Tooltip("part:N"),
                 alt.Tooltip("from:Q"),
@@ -168,6 +177,7 @@ def scores(histograms: Mapping[str, Sequence[int]], tau: float | None = None) ->
         "Predictability of kept and removed rows",
         chart.properties(height=200),
         f"Bars by predictability, 0 to 1: {'; '.join(told) or 'no row was scored'}.",
+        _DIVIDED,
     )
 
 
@@ -198,7 +208,7 @@ def score_history(phases: Sequence[Mapping[str, Any]]) -> Figure:
             color=alt.Color(
                 "share:Q",
                 title="share of the rows",
-                scale=alt.Scale(type="sqrt", range=["#ffffff", BLUE, "#00243d"], domain=[0, 1]),
+                scale=alt.Scale(type="sqrt", range=["#ffffff", "#00456b"], interpolate="rgb", domain=[0, 1]),
                 legend=alt.Legend(orient="top", format="%", values=[0, 0.1, 0.5, 1], gradientLength=200),
             ),
             tooltip=[
@@ -255,7 +265,7 @@ def label_shares(numbers: Mapping[str, Mapping[str, int]]) -> Figure:
                 "label:N", sort=names, title=None, axis=alt.Axis(labelLimit=160), scale=alt.Scale(paddingInner=0.3)
             ),
             yOffset=offset,
-            color=_colour("part", {"before": GRAY, "kept": BLUE, "removed": ORANGE}),
+            color=_colour("part", {"before": GRAY, **_DIVIDED}),
             tooltip=[
                 alt.Tooltip("label:N"),
                 alt.Tooltip("part:N", title="rows"),
@@ -267,7 +277,12 @@ def label_shares(numbers: Mapping[str, Mapping[str, int]]) -> Figure:
     )
     told = _listed([f"{name} {sides['before'][name]:.0%} before, {sides['kept'][name]:.0%} kept" for name in names])
     left_out = f" (the {len(names)} of {len(change):,} that change most)" if len(names) < len(change) else ""
-    return Figure(f"Label shares{left_out}", chart, f"Share of each label before and after filtering: {told}.")
+    return Figure(
+        f"Label shares{left_out}",
+        chart,
+        f"Share of each label before and after filtering: {told}.",
+        {"before": GRAY, **_DIVIDED},
+    )
 
 
 def similarity(block: Mapping[str, Any], *, least: float = 0.0) -> Figure:

@@ -18,9 +18,13 @@ from evaluation.report.inputs import Inputs
 from evaluation.report.page import Column, Figure, Table
 
 SHOWN = (FULL, RANDOM, KEPT, REMOVED)
-_COLOURS = {FULL: GRAY, RANDOM: PALETTE[4], KEPT: PALETTE[0], REMOVED: PALETTE[1]}
+_MARKS = {
+    FULL: (GRAY, "square"),
+    RANDOM: (PALETTE[4], "diamond"),
+    KEPT: (PALETTE[0], "circle"),
+    REMOVED: (PALETTE[1], "triangle-up"),
+}
 _READ = ["source_index", "label", PREDICTED, BROKEN, PART, IN_RANDOM]
-_SHAPES = ("square", "diamond", "circle", "triangle-up")
 _STEP, _TOLD = 72, 6
 
 
@@ -121,10 +125,9 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
         for subset in SHOWN
         if (rate := one.accuracy.get(subset))
     ]
-    colour = alt.Color(
-        "subset:N", title=None, scale=alt.Scale(domain=list(SHOWN), range=[_COLOURS[name] for name in SHOWN])
-    )
-    shape = alt.Shape("subset:N", title=None, scale=alt.Scale(domain=list(SHOWN), range=list(_SHAPES)))
+    colours, shapes = zip(*_MARKS.values(), strict=True)
+    colour = alt.Color("subset:N", legend=None, scale=alt.Scale(domain=list(_MARKS), range=list(colours)))
+    shape = alt.Shape("subset:N", legend=None, scale=alt.Scale(domain=list(_MARKS), range=list(shapes)))
     base = alt.Chart(alt.InlineData(values=values)).encode(
         y=alt.Y(
             "model:N",
@@ -157,6 +160,7 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
         spec,
         f"Accuracy of each model by rows: {'; '.join(told)}{more}.",
         "Point: accuracy. Line: its 95 % interval. random: as many scored rows as were kept, drawn at random.",
+        _MARKS,
     )
 
 

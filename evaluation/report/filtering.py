@@ -128,8 +128,8 @@ def _other_build(scored: Sequence[Scored]) -> str:
 
 def _how_to_score(built: BuiltSet) -> str:
     return (
-        "No classifier of the inputs was scored on this set. To see accuracy before and after filtering: probesieve"
-        f" eval --model ORG/MODEL --dataset {built.source}"
+        f"No classifier of the inputs was scored on {built.name}. To see accuracy before and after filtering:"
+        " probesieve eval --model ORG/MODEL --dataset FOLDER"
     )
 
 
@@ -140,14 +140,15 @@ def _accuracies(name: str, scored: Sequence[Scored]) -> list[Block]:
 
 
 def _drawn(figure: Drawn, note: str = "") -> Figure:
-    return Figure(figure.title, figure.spec(), figure.alt, note)
+    legend = {name: (colour, "square") for name, colour in figure.legend.items()}
+    return Figure(figure.title, figure.spec(), figure.alt, note, legend)
 
 
 def _score_note(n_rows: int, bars: Mapping[str, Sequence[int]]) -> str:
     scored = sum(sum(counts) for counts in bars.values())
     return (
-        f"Scores of {scored:,} rows, each of the phase that removed it or of the last one."
-        f" The other {n_rows - scored:,} of the filtered splits have none."
+        f"Scores of {scored:,} rows, each of the phase that removed it or of the last one. Rows of the filtered splits"
+        f" without a score: {n_rows - scored:,}."
     )
 
 

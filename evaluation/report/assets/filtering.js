@@ -7,7 +7,8 @@ report.view("filtering", (root, data, { element, select, figure }) => {
 
   const two = (value) => value.toFixed(2).replace("-", "\u2212");
   const phase = (row) => (row.phase === null ? "kept" : `removed in phase ${row.phase}`);
-  const about = (row) => `score ${two(row.score)} from ${row.times} classifiers, ${phase(row)}, ${row.place}`;
+  const judges = (row) => `${row.times} classifier${row.times === 1 ? "" : "s"}`;
+  const about = (row) => `score ${two(row.score)} of ${judges(row)}, ${phase(row)}, ${row.place}`;
 
   function picture(row) {
     const [source] = row.inputs;
