@@ -97,24 +97,23 @@ def nearest_removed(
     return Neighbors(asked, neighbors, np.clip(similarity, -1, 1))
 
 
-def similarities(features: ArrayLike, rows: ArrayLike) -> NDArray[np.float32]:
-    """Give the cosine of every two of some rows, in [-1, 1], shape (Q, Q); higher is more alike.
+def similarities(features: ArrayLike) -> NDArray[np.float32]:
+    """Give the cosine of every two rows, in [-1, 1], shape (N, N); higher is more alike.
 
     Parameters
     ----------
     features : array_like, shape (N, d)
-        As given to the filter.
-    rows : array_like of int, shape (Q,)
-        The rows.
+        Features of some rows.
 
     Examples
     --------
-    >>> similarities([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]], [0, 1, 2])
+    >>> similarities([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     array([[1., 0., 1.],
            [0., 1., 0.],
            [1., 0., 1.]], dtype=float32)
     """
-    unit = _unit(validation.features(features), np.asarray(rows, dtype=np.int64))
+    matrix = validation.features(features)
+    unit = _unit(matrix, np.arange(matrix.shape[0]))
     return np.clip(unit @ unit.T, -1, 1)
 
 

@@ -23,6 +23,7 @@ from builders.workspace import Workspace
 if TYPE_CHECKING:
     from datasets import Dataset
 
+_TOLD = 4
 PHASES, SCORES, LABELS, ALIKE, EXAMPLES = (
     f"{name}.png" for name in ("phases", "scores", "labels", "similarity", "examples")
 )
@@ -137,8 +138,8 @@ def _draw(
         draw(drawn, folder / name)
     if findings.similarity and (maps := heat_maps(findings.similarity)):
         figures[ALIKE] = maps
-        draw(maps, folder / ALIKE, width=200, columns=min(4, len(maps)), legend="shared")
-    alts = {name: " ".join(one.alt for one in drawn) for name, drawn in figures.items()}
+        draw(maps, folder / ALIKE, width=200, columns=min(3, len(maps)), legend="shared")
+    alts = {name: " ".join(one.alt for one in drawn[:_TOLD]) for name, drawn in figures.items()}
     rows = {"most predictable": findings.most, "least predictable": findings.least}
     if any("image" in example.inputs for example in (*findings.most, *findings.least)):
         gallery = {title: [(one.inputs["image"], one.label) for one in examples] for title, examples in rows.items()}

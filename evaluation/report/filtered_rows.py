@@ -7,7 +7,6 @@ import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,28 +64,29 @@ class FilteredRows:
         """Names of the labels."""
         return tuple(self.built.manifest["labels"][CONFIGS[0]])
 
-    @cached_property
-    def _places(self) -> dict[tuple[str, int], int]:
-        keys = zip(self.split.tolist(), self.source_index.tolist(), strict=True)
-        return {(self.splits[split], index): place for place, (split, index) in enumerate(keys)}
-
     def find(self, split: str, source_index: int) -> int | None:
         """Give the place of a row that is named as folders name it; None if there is no such row."""
-        return self._places.get((split, source_index))
+        found = self._places(split, np.array([source_index]))
+        return None if found is None else int(found[0])
+
+    def _places(self, split: str, source_indexes: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Places of rows of a split; None if one of them is not there."""
+        if split not in self.splits:
+            return None
+        start, stop = np.searchsorted(self.split, [self.splits.index(split), self.splits.index(split) + 1])
+        places = start + np.searchsorted(self.source_index[start:stop], source_indexes)
+        if (places >= stop).any() or (self.source_index[places] != source_indexes).any():
+            return None
+        return np.asarray(places)
 
     def agree(self, split: str, predictions: pa.Table) -> bool:
         """Whether stored predictions are of these rows: the same labels, kept and drawn alike."""
-        if split not in self.splits:
+        rows = self._places(split, predictions["source_index"].to_numpy())
+        if rows is None:
             return False
-        inside = np.flatnonzero(self.split == self.splits.index(split))
-        found = np.searchsorted(self.source_index[inside], predictions["source_index"].to_numpy())
-        if (found >= inside.size).any():
-            return False
-        rows = inside[found]
         parts = np.array(CONFIGS)[self.outcome.part[rows]]
         return (
-            bool((self.source_index[rows] == predictions["source_index"].to_numpy()).all())
-            and bool((self.labels[rows] == predictions["label"].to_numpy()).all())
+            bool((self.labels[rows] == predictions["label"].to_numpy()).all())
             and parts.tolist() == predictions[PART].to_pylist()
             and bool((self.outcome.in_random_subset[rows] == predictions[IN_RANDOM].to_numpy()).all())
         )
