@@ -93,7 +93,8 @@ def nearest_removed(
         scores, position = (np.concatenate(part) for part in zip(*found, strict=True))
         similarity, neighbors = np.hstack([similarity, scores]), np.hstack([neighbors, block[position]])
         best = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
-        similarity, neighbors = (np.take_along_axis(part, best, axis=1) for part in (similarity, neighbors))
+        similarity = np.take_along_axis(similarity, best, axis=1)
+        neighbors = np.take_along_axis(neighbors, best, axis=1)
     return Neighbors(asked, neighbors, np.clip(similarity, -1, 1))
 
 
@@ -114,7 +115,8 @@ def similarities(features: ArrayLike) -> NDArray[np.float32]:
     """
     matrix = validation.features(features)
     unit = _unit(matrix, np.arange(matrix.shape[0]))
-    return np.clip(unit @ unit.T, -1, 1)
+    found: NDArray[np.float32] = np.clip(unit @ unit.T, -1, 1)
+    return found
 
 
 def mean_similarity(features: ArrayLike, groups: ArrayLike) -> NDArray[np.float64]:

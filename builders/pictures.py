@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from builders.figures import Figure
 
@@ -17,7 +17,7 @@ _TILE, _GAP = 96, 12
 
 
 def draw(
-    figures: Sequence[Figure], path: Path, *, width: int = _WIDTH, columns: int = 1, legend: str = "independent"
+    figures: Sequence[Figure], path: Path, *, width: int = _WIDTH, columns: int = 1, legend: Literal["independent", "shared"] = "independent"
 ) -> None:
     """Draw figures as one PNG with a white ground.
 

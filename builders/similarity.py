@@ -68,8 +68,8 @@ def measure_similarity(pool: Pool, outcome: Outcome, features: NDArray[Any], see
     asked = np.concatenate(shown) if shown else np.array([], np.int64)
     neighbors = []
     if asked.size and (part == REMOVED).any():
-        found = nearest_removed(features, part == FILTERED, count=NEIGHBORS, rows=place[asked])
-        for row, near, cosine in zip(_named(pool, asked), found.neighbors, found.similarity, strict=True):
+        nearest = nearest_removed(features, part == FILTERED, count=NEIGHBORS, rows=place[asked])
+        for row, near, cosine in zip(_named(pool, asked), nearest.neighbors, nearest.similarity, strict=True):
             neighbors.append({"row": row, "removed": _named(pool, pool.rest[near]), "similarity": _rounded(cosine)})
     return {"means": _means(pool, outcome, features, names), "blocks": blocks, "neighbors": neighbors}
 

@@ -133,7 +133,7 @@ def accuracy_figure(scored: Sequence[Scored]) -> Figure:
             "model:N",
             sort=names,
             title=None,
-            axis=alt.Axis(labelLimit=170, **LINES),
+            axis={"labelLimit": 170, **LINES},
             scale=alt.Scale(paddingInner=0.25),
         ),
         yOffset=alt.YOffset("subset:N", sort=list(SHOWN)),

@@ -116,7 +116,8 @@ def read_filtered_rows(built: BuiltSet) -> FilteredRows:
     manifest = built.manifest
     splits = manifest["inputs"]["source"]["filtered"]
     names = ["source_index", "label", *SCORE_COLUMNS]
-    tables, files = [], []
+    tables: list[pa.Table] = []
+    files: list[Path] = []
     for code, config in enumerate(CONFIGS):
         for number, split in enumerate(splits):
             entry = manifest["configs"].get(config, {}).get(split)

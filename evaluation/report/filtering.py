@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from builders.figures import PARTS, label_shares, phase_means, phase_sizes, score_history, scores, shares
@@ -11,6 +11,7 @@ from builders.figures import Figure as Drawn
 from builders.filtered import CONFIGS
 from builders.filtered_cards import REASONS, SUBSETS
 from builders.filtered_folder import histograms
+from builders.folder import Manifest
 from evaluation.built_sets import BuiltSet
 from evaluation.report.accuracies import Scored, accuracy_figure, accuracy_summary, accuracy_table, scored_models
 from evaluation.report.filtered_rows import FilteredRows, read_filtered_rows
@@ -36,19 +37,18 @@ _CARE = (
 
 def section(inputs: Inputs) -> Section | None:
     """Give the view, if there is a filtered folder or a classifier that was scored on one."""
-    folders = _folders(inputs)
-    scored = scored_models(inputs)
-    if not folders and not scored:
+    sets, without = _sets(inputs)
+    if not sets and not without:
         return None
     blocks: list[Block] = [Text(_CARE, "note")]
-    for built in folders:
-        blocks += _of_folder(built, scored.pop(_name(built), []), IMAGE_BUDGET // len(folders))
-    for name, some in scored.items():
+    for one in sets:
+        blocks += _of_set(one, IMAGE_BUDGET // len(sets))
+    for name, some in without.items():
         blocks += [
             Text(name, "heading"),
             Text(
-                "Its folder is not among the inputs. Pass it too, to see phases, labels and rows: probesieve report"
-                " RESULTS FOLDER --out report.html",
+                "Its folder is neither among the inputs nor where it was scored. Pass it too, to see phases, labels and"
+                " rows: probesieve report RESULTS FOLDER --out report.html",
                 "note",
             ),
             *_accuracies(name, some),
@@ -58,16 +58,48 @@ def section(inputs: Inputs) -> Section | None:
 
 def summary(inputs: Inputs) -> list[Block]:
     """Give what a terminal shows: sizes, phases, and the accuracies with their drops."""
-    scored = scored_models(inputs)
+    sets, without = _sets(inputs)
     blocks: list[Block] = []
-    for built in _folders(inputs):
-        name, rows = _name(built), read_filtered_rows(built)
-        here, elsewhere = _divided(rows, scored.pop(name, []))
-        blocks += [Text(name, "heading"), *(Text(sentence) for sentence in _sentences(built.manifest))]
-        blocks.append(_ends(phases_table(name, built.manifest["filter"]["phases"])))
-        blocks += [accuracy_summary(here, f"Accuracy on {name}")] if here else []
-        blocks += [Text(_other_build(elsewhere))] if elsewhere else []
-    return blocks + [accuracy_summary(some, f"Accuracy on {name}") for name, some in scored.items()]
+    for one in sets:
+        blocks += [Text(one.name, "heading"), *(Text(sentence) for sentence in _sentences(one.manifest))]
+        blocks.append(_ends(phases_table(one.name, one.manifest["filter"]["phases"])))
+        blocks += [accuracy_summary(one.scored, f"Accuracy on {one.name}")] if one.scored else []
+        blocks += [Text(_other_build(one.elsewhere))] if one.elsewhere else []
+    return blocks + [accuracy_summary(some, f"Accuracy on {name}") for name, some in without.items()]
+
+
+@dataclass(frozen=True)
+class _FilteredSet:
+    """A filtered folder, what was scored on its rows, and what was scored on others of its name and version."""
+
+    built: BuiltSet
+    rows: FilteredRows
+    scored: list[Scored]
+    elsewhere: list[Scored]
+
+    @property
+    def name(self) -> str:
+        return _name(self.built)
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.built.manifest
+
+
+def _sets(inputs: Inputs) -> tuple[list[_FilteredSet], dict[str, list[Scored]]]:
+    """Give the filtered folders, and what was scored on sets whose folder there is none of."""
+    scored = scored_models(inputs)
+    folders = [(built, read_filtered_rows(built)) for built in _folders(inputs)]
+    own = [
+        [one for one in scored.get(_name(built), ()) if rows.agree(one.split, one.predictions)]
+        for built, rows in folders
+    ]
+    taken = {id(one) for some in own for one in some}
+    sets = []
+    for (built, rows), some in zip(folders, own, strict=True):
+        elsewhere = [one for one in scored.pop(_name(built), ()) if id(one) not in taken]
+        sets.append(_FilteredSet(built, rows, some, elsewhere))
+    return sets, scored
 
 
 def _ends(table: Table) -> Table:
@@ -80,44 +112,35 @@ def _ends(table: Table) -> Table:
 
 
 def _folders(inputs: Inputs) -> list[BuiltSet]:
-    """The filtered folders, each build once."""
-    found = {built.manifest["sha256"]: built for built in inputs.folders if built.builder == "aflite"}
-    return sorted(found.values(), key=lambda built: (built.name, built.version))
+    """The filtered folders that were given, or that results are of and are where they were scored; each build once."""
+    scored = (inputs.folder_of(result) for result in inputs.classifiers)
+    every = [*inputs.folders, *(built for built in scored if built)]
+    found = {built.manifest["sha256"]: built for built in reversed(every) if built.builder == "aflite"}
+    return sorted(found.values(), key=lambda built: (built.name, built.version, built.manifest["sha256"]))
 
 
 def _name(built: BuiltSet) -> str:
     return f"{built.name} {built.version}"
 
 
-def _of_folder(built: BuiltSet, scored: Sequence[Scored], budget: int) -> list[Block]:
-    manifest = built.manifest
+def _of_set(shown: _FilteredSet, budget: int) -> list[Block]:
+    manifest, rows, name = shown.manifest, shown.rows, shown.name
     phases = manifest["filter"]["phases"]
-    rows = read_filtered_rows(built)
     sides = dict(zip(PARTS, (manifest["labels"][config] for config in CONFIGS), strict=False))
-    here, elsewhere = _divided(rows, scored)
-    shown = gallery(rows, budget)
     bars = histograms(rows.outcome.part, rows.outcome.predictability)
     return [
-        Text(_name(built), "heading"),
+        Text(name, "heading"),
         *(Text(sentence) for sentence in _sentences(manifest)),
         _drawn(phase_sizes(phases)),
         _drawn(phase_means(phases), "The estimate of the representation bias: 1 where every label can be predicted."),
         _drawn(scores(bars, manifest["inputs"]["filter"]["tau"]), _score_note(rows.outcome.part.size, bars)),
         _drawn(score_history(phases), "Of the rows at the start of each phase; colours on a square-root scale."),
         _drawn(label_shares(sides)),
-        *_accuracies(_name(built), here),
-        *([Text(_other_build(elsewhere), "note")] if elsewhere else []),
-        *([] if scored else [Text(_how_to_score(built), "note")]),
-        View("filtering", {"title": _name(built), **shown}),
-        *_tables(_name(built), manifest, sides),
-    ]
-
-
-def _divided(rows: FilteredRows, scored: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
-    """Divide what was scored on a name and version into that on these rows, and that on others."""
-    agree = [rows.agree(one.split, one.predictions) for one in scored]
-    return [one for one, own in zip(scored, agree, strict=True) if own], [
-        one for one, own in zip(scored, agree, strict=True) if not own
+        *_accuracies(name, shown.scored),
+        *([Text(_other_build(shown.elsewhere), "note")] if shown.elsewhere else []),
+        *([] if shown.scored or shown.elsewhere else [Text(_how_to_score(shown.built), "note")]),
+        View("filtering", {"title": name, **gallery(rows, budget)}),
+        *_tables(name, manifest, sides),
     ]
 
 

@@ -183,15 +183,28 @@ def test_results_stand_with_the_folder_that_they_are_of(filtered: Built, tmp_pat
     assert columns["kept"][0] < columns["removed"][0] == 1
     assert {"full 95 % interval", "kept n", "drop from full", "drop from random 95 % interval"} <= set(columns)
     assert any("Accuracy of each model by rows: half, train full" in one.alt for one in blocks_of(found, Figure))
+    alone = section(read_inputs([results]))  # the folder lies where it was scored
+    assert [one.title for one in blocks_of(alone, Table)] == [one.title for one in blocks_of(found, Table)]
+
+
+def test_results_on_other_rows_of_that_name_and_version_are_told_apart(filtered: Built, tmp_path: Path) -> None:
+    gone, results = shutil.copytree(filtered.folder, tmp_path / "gone"), tmp_path / "results"
+    store_classified(results, gone, "org/half", wrong_on_kept, split="train")
+    shutil.rmtree(gone)
     cut = refilter(filtered.folder, tmp_path / "cut", version="1.0.0", n=200)
-    other = section(read_inputs([cut.folder, results]))
-    assert not [one for one in blocks_of(other, Table) if one.title.startswith("Accuracy")]
-    assert any("that kept other rows: half" in one.text for one in blocks_of(other, Text))
+    found = section(read_inputs([cut.folder, results]))
+    assert not [one for one in blocks_of(found, Table) if one.title.startswith("Accuracy")]
+    assert any("that kept other rows: half" in one.text for one in blocks_of(found, Text))
+    both = section(read_inputs([cut.folder, filtered.folder, results]))
+    assert [one.title for one in blocks_of(both, Table)].count("Accuracy on snli-aflite 1.0.0") == 1
+    assert not any("kept other rows" in one.text for one in blocks_of(both, Text))
 
 
 def test_results_without_their_folder_say_what_to_pass(filtered: Built, tmp_path: Path) -> None:
-    store_classified(tmp_path, filtered.folder, "org/half", wrong_on_kept, split="test")
-    found = section(read_inputs([tmp_path]))
+    gone, results = shutil.copytree(filtered.folder, tmp_path / "gone"), tmp_path / "results"
+    store_classified(results, gone, "org/half", wrong_on_kept, split="test")
+    shutil.rmtree(gone)
+    found = section(read_inputs([results]))
     assert [one.title for one in blocks_of(found, Table)] == ["Accuracy on snli-aflite 1.0.0"]
     assert blocks_of(found, View) == []
     assert any("Pass it too" in one.text for one in blocks_of(found, Text))
