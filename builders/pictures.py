@@ -17,7 +17,12 @@ _TILE, _GAP = 96, 12
 
 
 def draw(
-    figures: Sequence[Figure], path: Path, *, width: int = _WIDTH, columns: int = 1, legend: Literal["independent", "shared"] = "independent"
+    figures: Sequence[Figure],
+    path: Path,
+    *,
+    width: int = _WIDTH,
+    columns: int = 1,
+    legend: Literal["independent", "shared"] = "independent",
 ) -> None:
     """Draw figures as one PNG with a white ground.
 

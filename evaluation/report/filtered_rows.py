@@ -174,8 +174,8 @@ def _read_rows(path: Path, rows: Sequence[int], columns: Sequence[str]) -> list[
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.get("bytes")
+    if value is None or isinstance(value, dict):
+        return value and value.get("bytes")
     text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
