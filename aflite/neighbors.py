@@ -1,4 +1,4 @@
-"""Similar rows by exact inner-product search with FAISS: what stands beside a kept row, and duplicates."""
+"""How alike rows are, by cosine: what stands beside a kept row, duplicates, and the mean over groups of rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from aflite import validation
 
 Ints = NDArray[np.int64]
-_CHUNK = 4096
+_CHUNK, _BLOCK = 4096, 65_536
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,10 @@ class Pairs:
     similarity: NDArray[np.float32]
 
 
-def nearest_removed(features: ArrayLike, kept: ArrayLike, *, count: int = 5) -> Neighbors:
-    """List for every kept row the removed rows most similar to it.
+def nearest_removed(
+    features: ArrayLike, kept: ArrayLike, *, count: int = 5, rows: ArrayLike | None = None
+) -> Neighbors:
+    """List for every kept row, or for some of them, the removed rows most similar to it.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ def nearest_removed(features: ArrayLike, kept: ArrayLike, *, count: int = 5) -> 
         `FilterResult.kept`.
     count : int
         Rows to list for each kept one; fewer when fewer were removed.
+    rows : array_like of int, shape (Q,), optional
+        The kept rows to look at; all by default.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def nearest_removed(features: ArrayLike, kept: ArrayLike, *, count: int = 5) -> 
     Raises
     ------
     ValueError, TypeError
-        Lengths differ, `kept` is not bool, or nothing was kept or removed.
+        Lengths differ, `kept` is not bool, nothing was kept or removed, or one of `rows` was not kept.
     """
     matrix = validation.features(features)
     mask = validation.mask("kept", kept, matrix.shape[0])
@@ -76,10 +80,88 @@ def nearest_removed(features: ArrayLike, kept: ArrayLike, *, count: int = 5) -> 
     stay, gone = np.flatnonzero(mask), np.flatnonzero(~mask)
     if not stay.size or not gone.size:
         raise ValueError(f"kept must mark some rows and leave some, got {stay.size} of {mask.size}")
-    index = _index(matrix, gone)
-    found = [index.search(_unit(matrix, chunk), min(count, gone.size)) for chunk in _chunks(stay)]
-    similarity, position = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Neighbors(stay, gone[position], np.clip(similarity, -1, 1))
+    asked = stay if rows is None else np.asarray(rows, dtype=np.int64)
+    if not np.isin(asked, stay).all():
+        raise ValueError(f"rows must name kept rows, got {asked[~np.isin(asked, stay)][0]}, which was removed")
+    count = min(count, gone.size)
+    similarity = np.empty((asked.size, 0), np.float32)
+    neighbors = np.empty((asked.size, 0), np.int64)
+    for start in range(0, gone.size, _BLOCK):
+        block = gone[start : start + _BLOCK]
+        index = _index(matrix, block)
+        found = [index.search(_unit(matrix, chunk), min(count, block.size)) for chunk in _chunks(asked)]
+        scores, position = (np.concatenate(part) for part in zip(*found, strict=True))
+        similarity, neighbors = np.hstack([similarity, scores]), np.hstack([neighbors, block[position]])
+        best = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
+        similarity = np.take_along_axis(similarity, best, axis=1)
+        neighbors = np.take_along_axis(neighbors, best, axis=1)
+    return Neighbors(asked, neighbors, np.clip(similarity, -1, 1))
+
+
+def similarities(features: ArrayLike) -> NDArray[np.float32]:
+    """Give the cosine of every two rows, in [-1, 1], shape (N, N); higher is more alike.
+
+    Parameters
+    ----------
+    features : array_like, shape (N, d)
+        Features of some rows.
+
+    Examples
+    --------
+    >>> similarities([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+    array([[1., 0., 1.],
+           [0., 1., 0.],
+           [1., 0., 1.]], dtype=float32)
+    """
+    matrix = validation.features(features)
+    unit = _unit(matrix, np.arange(matrix.shape[0]))
+    found: NDArray[np.float32] = np.clip(unit @ unit.T, -1, 1)
+    return found
+
+
+def mean_similarity(features: ArrayLike, groups: ArrayLike) -> NDArray[np.float64]:
+    """Give the mean cosine of two different rows of each group: how little the rows of a group differ.
+
+    All pairs count. With u the rows at length 1, it is (|sum of u|² - sum of |u|²) / (n (n - 1)).
+
+    Parameters
+    ----------
+    features : array_like, shape (N, d)
+        As given to the filter.
+    groups : array_like of int, shape (N,)
+        Number of each row's group, from 0; below 0 for none.
+
+    Returns
+    -------
+    ndarray of float64, shape (groups,)
+        In [-1, 1], higher is more alike; NaN for a group of fewer than two rows.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ.
+
+    Examples
+    --------
+    >>> mean_similarity([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0], [1.0, 1.0]], [0, 0, 0, 1]).round(3)
+    array([0.333,   nan])
+    """
+    matrix = validation.features(features)
+    codes = np.asarray(groups, dtype=np.int64)
+    if codes.shape != (matrix.shape[0],):
+        raise ValueError(f"groups must have shape ({matrix.shape[0]},) as features have rows, got {codes.shape}")
+    number = int(codes.max(initial=-1)) + 1
+    total, squares = np.zeros((number, matrix.shape[1])), np.zeros(number)
+    for chunk in _chunks(np.flatnonzero(codes >= 0)):
+        unit = _unit(matrix, chunk).astype(np.float64)
+        order = np.argsort(codes[chunk], kind="stable")
+        present, first = np.unique(codes[chunk][order], return_index=True)
+        total[present] += np.add.reduceat(unit[order], first)
+        squares[present] += np.add.reduceat((unit * unit).sum(1)[order], first)
+    n = np.bincount(codes[codes >= 0], minlength=number)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: NDArray[np.float64] = ((total * total).sum(1) - squares) / (n * (n - 1.0))
+    return np.where(n > 1, found, np.nan)
 
 
 def duplicates(first: ArrayLike, second: ArrayLike | None = None, *, threshold: float = 0.99) -> Pairs:

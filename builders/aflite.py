@@ -25,6 +25,7 @@ from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
 from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
 from builders.progress import counter
+from builders.similarity import measure_similarity
 from builders.sources import read_source
 from builders.sources.rows import SourceRows
 from builders.specs import SetSpec
@@ -148,6 +149,7 @@ def _build(
             breakdown=count_by(pool.rows, outcome, spec.breakdown),
             most=pick(pool.rows, outcome, columns, spec.seed, hardest=False),
             least=pick(pool.rows, outcome, columns, spec.seed, hardest=True),
+            similarity=measure_similarity(pool, outcome, stored.features, spec.seed),
         )
     outcomes = {name: outcome.take(place) for name, place in pool.bounds.items()}
     for name in rows.splits.keys() - outcomes.keys():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -14,6 +16,7 @@ from builders.probes import asked_column
 from unqover_data import ProbeLists
 from unqover_data.model import Text
 
+_MARKS = re.compile(r"([\\`*_{}\[\]#|~])")
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 _CITATIONS = """\
@@ -161,7 +164,9 @@ def _item(kind: pa.DataType) -> Any:
     return inner.get("dtype", inner)
 
 
-def probe_card(lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str, Any], picture: str | None) -> str:
+def probe_card(
+    lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str, Any], picture: tuple[str, str] | None
+) -> str:
     """Give the text of a probe set's card.
 
     Parameters
@@ -172,8 +177,8 @@ def probe_card(lists: ProbeLists, facts: Mapping[str, Any], example: Mapping[str
         The manifest's.
     example : mapping
         A row of the default config.
-    picture : str, optional
-        Path of the picture of the lists, relative to the card.
+    picture : (str, str), optional
+        Path of the picture of the lists, relative to the card, and what it shows.
     """
     sections = [
         f"# {lists.title}",
@@ -220,6 +225,11 @@ def worked_example(row: Mapping[str, Any]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def markdown(text: str) -> str:
+    """Give a text as one line in which its own markup, of Markdown and of HTML, is text."""
+    return _MARKS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def _intended_use(lists: ProbeLists) -> str:
@@ -270,8 +280,8 @@ above 0 the attribute goes with subject 1, below 0 with subject 2, and 0 is idea
 templates give each subject's association with each attribute (section 3 of the paper)."""
 
 
-def _lists_section(lists: ProbeLists, config: str, picture: str | None) -> str:
-    drawn = [f"![Bar charts of the counts that this section lists]({picture})\n"] if picture else []
+def _lists_section(lists: ProbeLists, config: str, picture: tuple[str, str] | None) -> str:
+    drawn = [f"![{markdown(picture[1])}]({picture[0]})\n"] if picture else []
     contexts = dict.fromkeys(_written(template.context) for template in lists.configs[config].templates)
     classes: dict[str, list[str]] = {}
     for attribute in itertools.chain(*lists.attributes.values()):

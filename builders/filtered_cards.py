@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
+
+from builders.cards import markdown
 
 if TYPE_CHECKING:
     from builders.findings import Example, Findings
 
 _LONGEST = 300
-_MARKS = re.compile(r"([\\`*_{}\[\]#|~])")
 
 _AFLITE = """
 @inproceedings{lebras-etal-2020-adversarial,
@@ -35,7 +34,7 @@ right, in the phase that removed the row, or in the last one; higher is easier; 
 | `in_random_subset` | whether the row is in the random baseline: in each split as many scored rows as are kept, and \
 all rows of a split that is not filtered |"""
 
-_REASONS = {
+REASONS = {
     "reached_n": "n rows were left",
     "few_predictable": "fewer than k rows had a predictability of at least tau",
     "one_class_left": "only one class was left",
@@ -44,7 +43,7 @@ _REASONS = {
     "look_ahead_held_back_all": "look-ahead held back all candidates",
 }
 
-_SUBSETS = {
+SUBSETS = {
     "all": "all scored rows",
     "random": "random baseline",
     "kept": "kept (`filtered`)",
@@ -55,11 +54,10 @@ _SUBSETS = {
 def cell(text: str) -> str:
     """Give a text as one cell of a Markdown table, its own markup as text, cut where it is long."""
     line = " ".join(text.split())
-    cut = line if len(line) <= _LONGEST else line[:_LONGEST] + "…"
-    return _MARKS.sub(r"\\\1", html.escape(cut, quote=False))
+    return markdown(line if len(line) <= _LONGEST else line[:_LONGEST] + "…")
 
 
-def filtered_card(facts: Mapping[str, Any], findings: Findings) -> str:
+def filtered_card(facts: Mapping[str, Any], findings: Findings, alts: Mapping[str, str]) -> str:
     """Give the text of a card, without its front matter.
 
     Parameters
@@ -68,6 +66,8 @@ def filtered_card(facts: Mapping[str, Any], findings: Findings) -> str:
         The manifest's.
     findings : Findings
         Numbers and examples.
+    alts : mapping of str to str
+        The pictures beside the card, and what each of them shows.
     """
     sections = [
         f"# {facts['title']}",
@@ -79,11 +79,12 @@ def filtered_card(facts: Mapping[str, Any], findings: Findings) -> str:
         f"## Sizes\n\n{_sizes(facts)}",
         f"## Use\n\n{_use(facts)}",
         f"## Columns\n\nThe source's own, and:\n\n{_COLUMNS}",
-        f"## What the filter did\n\n{_phases(findings)}",
+        f"## What the filter did\n\n{_phases(findings, alts)}",
         *_comparison(facts, findings),
-        f"## Label shares\n\n{_labels(facts)}",
+        f"## Label shares\n\n{_labels(facts, alts)}",
         *_breakdown(facts, findings),
-        f"## Examples\n\n{_examples(facts, findings)}",
+        f"## Examples\n\n{_examples(facts, findings, alts)}",
+        *_alike(findings, alts),
         f"## Parameters\n\n{_parameters(facts)}",
         f"## Provenance\n\n{_provenance(facts)}",
         _citations(facts),
@@ -153,7 +154,11 @@ def _use(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _phases(findings: Findings) -> str:
+def _picture(name: str, alts: Mapping[str, str]) -> str:
+    return f"![{markdown(alts[name])}]({name})"
+
+
+def _phases(findings: Findings, alts: Mapping[str, str]) -> str:
     rows = [
         [
             str(one["phase"]),
@@ -165,9 +170,8 @@ def _phases(findings: Findings) -> str:
         for one in findings.phases
     ]
     return (
-        "![Rows left and their mean predictability, phase by phase](phases.png)\n\n"
-        "![How many kept and removed rows have which predictability](scores.png)\n\n"
-        f"It ended after {len(rows)} phases since {_REASONS[findings.stop_reason]}. Mean predictability is the"
+        f"{_picture('phases.png', alts)}\n\n{_picture('scores.png', alts)}\n\n"
+        f"It ended after {len(rows)} phases since {REASONS[findings.stop_reason]}. Mean predictability is the"
         " estimate of the representation bias: the accuracy of the classifiers on rows that they did not train on."
         " Of equally predictable rows, chance decides which leave first, so that no split is emptied before another."
         f"\n\n{_table(['phase', 'rows', 'mean predictability', 'rows >= tau', 'removed'], rows)}"
@@ -180,7 +184,7 @@ def _comparison(facts: Mapping[str, Any], findings: Findings) -> list[str]:
     trained = any("accuracy" in of for of in findings.subsets.values())
     rows = [
         [
-            _SUBSETS[name],
+            SUBSETS[name],
             f"{of['rows']:,}",
             _share(of["bias"]),
             *([_share(of.get("accuracy"))] if trained else []),
@@ -196,7 +200,7 @@ def _comparison(facts: Mapping[str, Any], findings: Findings) -> list[str]:
     ]
 
 
-def _labels(facts: Mapping[str, Any]) -> str:
+def _labels(facts: Mapping[str, Any], alts: Mapping[str, str]) -> str:
     counts: Mapping[str, Mapping[str, int]] = facts["labels"]
     scored = {name: counts["filtered"][name] + counts["removed"][name] for name in counts["filtered"]}
     sides = [scored, counts["filtered"], counts["removed"]]
@@ -208,7 +212,7 @@ def _labels(facts: Mapping[str, Any]) -> str:
         ]
         for name in scored
     ]
-    return _table(["label", "before", "kept", "removed"], rows)
+    return f"{_picture('labels.png', alts)}\n\n{_table(['label', 'before', 'kept', 'removed'], rows)}"
 
 
 def _breakdown(facts: Mapping[str, Any], findings: Findings) -> list[str]:
@@ -228,14 +232,28 @@ def _breakdown(facts: Mapping[str, Any], findings: Findings) -> list[str]:
     return [f"## By `{facts['breakdown']}`\n\n{_table(head, rows)}"]
 
 
-def _examples(facts: Mapping[str, Any], findings: Findings) -> str:
+def _examples(facts: Mapping[str, Any], findings: Findings, alts: Mapping[str, str]) -> str:
     shown = {"Most predictable (left first)": findings.most, "Least predictable (kept)": findings.least}
-    if facts["columns"] == ["image"]:
-        said = "; ".join(
-            f"{title.lower()}: {', '.join(cell(one.label) for one in examples)}" for title, examples in shown.items()
-        )
-        return f"![Images with their labels, {said}](examples.png)"
+    if "examples.png" in alts:
+        return _picture("examples.png", alts)
     return "\n\n".join(f"{title}:\n\n{_texts(facts['columns'], examples)}" for title, examples in shown.items())
+
+
+def _alike(findings: Findings, alts: Mapping[str, str]) -> list[str]:
+    if "similarity.png" not in alts:
+        return []
+    means = findings.similarity["means"]
+    shown = [block["label"] for block in findings.similarity["blocks"]]
+    rows = [
+        [cell(name), *("" if value is None else f"{value:.2f}" for value in means[name].values())] for name in shown
+    ]
+    of = f" ({len(shown)} of {len(means):,} classes)" if len(shown) < len(means) else ""
+    return [
+        f"## How alike the rows are\n\n{_picture('similarity.png', alts)}\n\nThe cosine of the features of every two"
+        " of the least predictable kept rows and of the rows that left first, class by class, as in figure 1 of"
+        f" the paper, and its mean over all pairs of rows of a class{of}: the lower, the more the rows differ in the"
+        f" eyes of the encoder.\n\n{_table(['label', *next(iter(means.values()))], rows)}"
+    ]
 
 
 def _texts(columns: Sequence[str], examples: Sequence[Example]) -> str:

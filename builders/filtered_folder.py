@@ -7,19 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from aflite.results import histogram
 from builders.cards import front_matter
+from builders.figures import PARTS, label_shares, phase_means, phase_sizes, scores
 from builders.filtered import CONFIGS, Outcome, write_parts
 from builders.filtered_cards import filtered_card
 from builders.findings import Findings
 from builders.folder import Built, new_folder, write_manifest
-from builders.pictures import draw_gallery, draw_phases, draw_scores
+from builders.pictures import draw, draw_gallery
+from builders.similarity import SIMILARITY, heat_maps, write_similarity
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-PHASES, SCORES, EXAMPLES = "phases.png", "scores.png", "examples.png"
+_TOLD = 4
+PHASES, SCORES, LABELS, ALIKE, EXAMPLES = (
+    f"{name}.png" for name in ("phases", "scores", "labels", "similarity", "examples")
+)
 
 
 def write_filtered(
@@ -72,8 +79,10 @@ def write_filtered(
     with new_folder(target, overwrite=overwrite) as partial:
         with space.timed("folder"):
             facts["configs"], infos = write_parts(splits, outcomes, partial, label=facts["name"])
-            _draw(partial, outcomes, findings)
-            card = front_matter(facts, infos) + filtered_card(facts, findings)
+            alts = _draw(partial, facts, outcomes, findings)
+            if findings.similarity:
+                write_similarity(findings.similarity, partial / SIMILARITY)
+            card = front_matter(facts, infos) + filtered_card(facts, findings, alts)
             (partial / "README.md").write_text(card, encoding="utf-8")
         facts["seconds"] = {stage: round(seconds, 2) for stage, seconds in space.seconds.items()}
         facts["reused"] = sorted(space.reused)
@@ -97,6 +106,11 @@ def count(
     return counts
 
 
+def histograms(part: NDArray[np.int8], predictability: NDArray[np.float64]) -> dict[str, list[int]]:
+    """Count the kept and the removed rows that have a score in 20 equal bins of [0, 1]."""
+    return {name: histogram(predictability[part == code]).tolist() for code, name in enumerate(PARTS)}
+
+
 def label_counts(splits: Mapping[str, Dataset], outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
     """Count the labels among the rows of each config, over all of `splits`."""
     names = next(iter(splits.values())).features["label"].names
@@ -107,22 +121,29 @@ def label_counts(splits: Mapping[str, Dataset], outcomes: Mapping[str, Outcome])
     return {config: dict(zip(names, row.tolist(), strict=True)) for config, row in zip(CONFIGS, totals, strict=True)}
 
 
-def _draw(folder: Path, outcomes: Mapping[str, Outcome], findings: Findings) -> None:
-    sizes = [phase["size"] for phase in findings.phases]
-    draw_phases(sizes, [phase["bias"] for phase in findings.phases], folder / PHASES)
-    parts = np.concatenate([outcome.part for outcome in outcomes.values()])
-    scores = np.concatenate([outcome.predictability for outcome in outcomes.values()])
-    known = ~np.isnan(scores)
-    draw_scores(
-        {
-            config: np.histogram(scores[known & (parts == code)], bins=20, range=(0, 1))[0].tolist()
-            for code, config in enumerate(CONFIGS[:2])
-        },
-        folder / SCORES,
+def _draw(
+    folder: Path, facts: Mapping[str, Any], outcomes: Mapping[str, Outcome], findings: Findings
+) -> dict[str, str]:
+    """Draw the pictures of the card, and give what each of them shows."""
+    part, predictability = (
+        np.concatenate([getattr(outcome, name) for outcome in outcomes.values()]) for name in ("part", "predictability")
     )
+    kept_removed = {name: facts["labels"][config] for name, config in zip(PARTS, CONFIGS[:2], strict=True)}
+    figures = {
+        PHASES: [phase_sizes(findings.phases), phase_means(findings.phases)],
+        SCORES: [scores(histograms(part, predictability), facts["inputs"]["filter"]["tau"])],
+        LABELS: [label_shares(kept_removed)],
+    }
+    for name, drawn in figures.items():
+        draw(drawn, folder / name)
+    if findings.similarity and (maps := heat_maps(findings.similarity)):
+        figures[ALIKE] = maps
+        draw(maps, folder / ALIKE, width=200, columns=min(3, len(maps)), legend="shared")
+    alts = {name: " ".join(one.alt for one in drawn[:_TOLD]) for name, drawn in figures.items()}
     rows = {"most predictable": findings.most, "least predictable": findings.least}
     if any("image" in example.inputs for example in (*findings.most, *findings.least)):
-        draw_gallery(
-            {title: [(one.inputs["image"], one.label) for one in examples] for title, examples in rows.items()},
-            folder / EXAMPLES,
-        )
+        gallery = {title: [(one.inputs["image"], one.label) for one in examples] for title, examples in rows.items()}
+        draw_gallery(gallery, folder / EXAMPLES)
+        told = [f"{title}: {', '.join(label for _, label in images)}" for title, images in gallery.items()]
+        alts[EXAMPLES] = f"Images with their labels, {'; '.join(told)}"
+    return alts

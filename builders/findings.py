@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +85,8 @@ class Findings:
         By value of a column: how many rows were ``scored``, ``kept`` and ``removed``.
     most, least : tuple of Example
         Rows that left first, and kept rows with the lowest scores.
+    similarity : mapping
+        As `builders.similarity.measure_similarity` gives it; empty when there are no features.
     """
 
     phases: tuple[Mapping[str, Any], ...]
@@ -93,6 +95,7 @@ class Findings:
     breakdown: Mapping[str, Mapping[str, int]]
     most: tuple[Example, ...]
     least: tuple[Example, ...]
+    similarity: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compare_subsets(
@@ -162,16 +165,23 @@ def count_by(rows: Dataset, outcome: Outcome, column: str | None) -> dict[str, d
     return counts
 
 
-def pick(rows: Dataset, outcome: Outcome, columns: Sequence[str], seed: int, *, hardest: bool) -> tuple[Example, ...]:
-    """Draw examples among the kept rows with the lowest scores, or among the first removed with the highest."""
+def ranked(outcome: Outcome, seed: int, *, hardest: bool) -> NDArray[np.int64]:
+    """Order the kept rows from the lowest score, or the removed rows from those that left first with the highest.
+
+    Only rows with a score are among them; between equal ones chance decides.
+    """
     candidates = np.flatnonzero((outcome.part == (FILTERED if hardest else REMOVED)) & (outcome.times_scored > 0))
     rng = np.random.default_rng(np.random.SeedSequence((seed, _EXAMPLES, int(hardest))))
     chance = rng.random(candidates.size)
     scores = outcome.predictability[candidates]
-    order = np.lexsort((chance, scores if hardest else -scores, outcome.removed_in_phase[candidates]))
+    return candidates[np.lexsort((chance, scores if hardest else -scores, outcome.removed_in_phase[candidates]))]
+
+
+def pick(rows: Dataset, outcome: Outcome, columns: Sequence[str], seed: int, *, hardest: bool) -> tuple[Example, ...]:
+    """Draw examples among the kept rows with the lowest scores, or among the first removed with the highest."""
     names = rows.features["label"].names
     examples = []
-    for row in candidates[order[:N_EXAMPLES]].tolist():
+    for row in ranked(outcome, seed, hardest=hardest)[:N_EXAMPLES].tolist():
         values = rows[row]
         examples.append(
             Example(

@@ -10,9 +10,10 @@ from typing import Any
 
 from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
+from builders.figures import Figure, counts
 from builders.folder import Built, check_version, is_current, new_folder, verify_folder, write_manifest
 from builders.parquet import write_split
-from builders.pictures import draw_counts
+from builders.pictures import draw
 from builders.probes import batches, row_at, schema
 from builders.progress import progress
 from unqover_data import ProbeLists
@@ -66,9 +67,10 @@ def build_unqover(
             infos.append(dataset_info(config, schema(config), {"test": split}))
         panels = _panels(lists)
         if panels:
-            draw_counts(panels, partial / PICTURE)
+            draw(panels, partial / PICTURE, width=220, columns=2)
         example = example_row(lists, config=facts["default_config"])
-        card = probe_card(lists, facts, example, PICTURE if panels else None)
+        drawn = (PICTURE, " ".join(panel.alt for panel in panels)) if panels else None
+        card = probe_card(lists, facts, example, drawn)
         (partial / "README.md").write_text(front_matter(facts, infos) + "\n" + card, encoding="utf-8")
         (partial / "eval.yaml").write_text(benchmark(facts), encoding="utf-8")
         manifest = write_manifest(partial, facts)
@@ -101,11 +103,11 @@ def _chosen(lists: ProbeLists, configs: Sequence[str] | None) -> list[str]:
 
 def _facts(lists: ProbeLists, configs: Iterable[str], version: str) -> dict[str, Any]:
     check_version(version)
-    counts = {}
+    sizes = {}
     for config in configs:
         probe = lists.configs[config]
         kinds = dict.fromkeys(template.kind for template in probe.templates)
-        counts[config] = {
+        sizes[config] = {
             "subjects": len(probe.subjects),
             "pairs": lists.pair_count(config),
             "templates": len(probe.templates),
@@ -118,25 +120,25 @@ def _facts(lists: ProbeLists, configs: Iterable[str], version: str) -> dict[str,
         "builder": "unqover",
         "license": lists.license,
         "language": lists.language,
-        "tasks": list(dict.fromkeys("question-answering" if config == "qa" else "fill-mask" for config in counts)),
+        "tasks": list(dict.fromkeys("question-answering" if config == "qa" else "fill-mask" for config in sizes)),
         "tags": ["bias", "stereotypes", "fairness", "unqover", "probesieve"],
         "lists": {"edition": lists.edition, "sha256": dict(lists.sums)},
         "seed": None,
         "inputs": [],
-        "counts": counts,
-        "default_config": next(iter(counts)),
-        "configs": {config: {"test": {"rows": lists.rows(config)}} for config in counts},
+        "counts": sizes,
+        "default_config": next(iter(sizes)),
+        "configs": {config: {"test": {"rows": lists.rows(config)}} for config in sizes},
     }
 
 
-def _panels(lists: ProbeLists) -> dict[str, dict[str, int]]:
+def _panels(lists: ProbeLists) -> list[Figure]:
     """Counts that a picture tells better than words: more than two groups, or more than one class."""
     groups = Counter(subject.group for subject in lists.configs["qa"].subjects if subject.group)
     attributes = (attribute for kind in lists.attributes.values() for attribute in kind)
     classes = Counter(attribute.attribute_class for attribute in attributes if attribute.attribute_class)
-    panels = {}
+    panels = []
     if len(groups) > 2:
-        panels["Subjects per group"] = dict(groups.most_common())
+        panels.append(counts("Subjects per group", dict(groups.most_common())))
     if len(classes) > 1:
-        panels["Attributes per class"] = dict(classes.most_common())
+        panels.append(counts("Attributes per class", dict(classes.most_common())))
     return panels

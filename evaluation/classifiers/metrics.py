@@ -298,6 +298,36 @@ def drop(hits: ArrayLike, kept: ArrayLike) -> Difference:
     return Difference(weight * found.value, weight * found.low, weight * found.high)
 
 
+def difference_of_subsets(hits: ArrayLike, one: ArrayLike, other: ArrayLike) -> Difference:
+    """Give accuracy on some rows less that on others, where some rows may be in both.
+
+    Rows in both, in the first alone and in the second alone are separate, and the difference is a weighted sum of
+    their three shares, whose limits are those of Zou and Donner 2008 ("Construction of confidence limits about effect
+    measures", section 2): Newcombe's where no row is in both, and `drop`'s where the first has all rows of the second.
+
+    Parameters
+    ----------
+    hits, one, other : bool array, shape (rows,)
+        Whether the decision is right, and whether the row is in the first and in the second subset.
+
+    Raises
+    ------
+    EvaluationError
+        If a subset has no rows.
+    """
+    hits, one, other = (np.asarray(mask, dtype=bool) for mask in (hits, one, other))
+    value = rate(hits[one]).value - rate(hits[other]).value
+    below = above = 0.0
+    for part in (one & ~other, one & other, other & ~one):
+        weight = (part & one).sum() / one.sum() - (part & other).sum() / other.sum()
+        if not weight:
+            continue
+        share = rate(hits[part])
+        down, up = (share.low, share.high) if weight > 0 else (share.high, share.low)
+        below, above = np.hypot(below, weight * (share.value - down)), np.hypot(above, weight * (up - share.value))
+    return Difference(value, max(-1.0, value - float(below)), min(1.0, value + float(above)))
+
+
 def over_seeds(values: Iterable[float]) -> OverSeeds:
     """Give the mean and standard deviation of a number over the runs of several seeds.
 

@@ -22,6 +22,7 @@ SECTIONS = (
     "associations",
     "ranks",
     "example",
+    "filtering",
 )
 """Modules of the views, in the order of their tabs."""
 

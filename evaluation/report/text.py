@@ -7,7 +7,7 @@ from typing import Any
 
 from builders.reading import aligned
 from evaluation.metrics import METRICS
-from evaluation.report import models, overview, ranks
+from evaluation.report import filtering, models, overview, ranks
 from evaluation.report.inputs import Inputs
 from evaluation.report.page import Block, Column, Items, Table, Text
 from evaluation.text import digits, interval_text
@@ -100,7 +100,7 @@ def _associations(inputs: Inputs) -> list[Block]:
     return [Table(f"Strongest associations, {_PAIRS} of each model", columns, note)]
 
 
-PARTS: tuple[Callable[[Inputs], Sequence[Block]], ...] = (_probes, _associations, _ranks)
+PARTS: tuple[Callable[[Inputs], Sequence[Block]], ...] = (_probes, _associations, _ranks, filtering.summary)
 """What gives the blocks of a view for the terminal, in their order; figures and views are left out."""
 
 

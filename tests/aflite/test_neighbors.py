@@ -17,6 +17,32 @@ def test_nearest_removed_equals_brute_force():
     assert np.allclose(found.similarity, -np.sort(-similar, axis=1)[:, :3], atol=1e-5)
 
 
+def test_blocks_and_chosen_rows_change_nothing(monkeypatch):
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(90, 5))
+    kept = rng.random(90) < 0.4
+    whole = neighbors.nearest_removed(features, kept, count=4)
+    monkeypatch.setattr(neighbors, "_BLOCK", 7)
+    asked = whole.rows[[3, 0, 8]]
+    some = neighbors.nearest_removed(features, kept, count=4, rows=asked)
+    assert np.array_equal(some.rows, asked)
+    assert np.array_equal(some.neighbors, whole.neighbors[[3, 0, 8]])
+    assert some.similarity == pytest.approx(whole.similarity[[3, 0, 8]], abs=1e-6)
+
+
+def test_mean_similarity_is_that_of_all_pairs(monkeypatch):
+    monkeypatch.setattr(neighbors, "_CHUNK", 16)
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(70, 4)) + 1
+    groups = rng.integers(-1, 3, size=70)
+    found = neighbors.mean_similarity(features, groups)
+    for group in range(3):
+        rows = np.flatnonzero(groups == group)
+        similar = cosine_similarity(features[rows])
+        assert found[group] == pytest.approx(similar[np.triu_indices(rows.size, 1)].mean(), abs=1e-6)
+        assert neighbors.similarities(features[rows]) == pytest.approx(similar, abs=1e-5)
+
+
 def test_fewer_removed_than_asked_for():
     found = neighbors.nearest_removed(np.eye(4), [True, True, True, False], count=5)
     assert found.neighbors.tolist() == [[3], [3], [3]]
@@ -56,6 +82,10 @@ def test_rows_of_zeros_are_like_nothing():
 
 
 def test_errors():
+    with pytest.raises(ValueError, match="rows must name kept rows, got 2, which was removed"):
+        neighbors.nearest_removed(np.eye(3), [True, True, False], rows=[0, 2])
+    with pytest.raises(ValueError, match=r"groups must have shape \(3,\) as features have rows, got \(2,\)"):
+        neighbors.mean_similarity(np.eye(3), [0, 1])
     with pytest.raises(TypeError, match="kept must be bool"):
         neighbors.nearest_removed(np.eye(3), [0, 1, 2])
     with pytest.raises(ValueError, match=r"kept must have shape \(3,\).*got shape \(2,\)"):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
+from builders.aflite import build_aflite
+from builders.folder import Built
+from builders.specs import load_spec
 from builders.unqover import build_unqover
+from tests.builders.filtered_sets import build
 from tests.evaluation.conftest import LISTS
 from tests.evaluation.report.stored import store_result
 from unqover_data import read_toml
 
 WIDE, NARROW = 1440, 375
+ODD_NAMES = ['<b>yes</b> & "no"', "</script>|x", "A.B[0]"]
 
 
 @dataclass
@@ -103,3 +111,22 @@ def few_results(few_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     )
     store_result(out, few_folder, "org/other-squad", noise=0.005, parameters=5_000, seed=4)
     return out
+
+
+@pytest.fixture(scope="session")
+def filtered(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """A filtered set with markup in its texts and labels: 380 labelled rows in three splits, of which 150 are kept."""
+    return build(tmp_path_factory.mktemp("filtered"), f"source.names={json.dumps(ODD_NAMES)}")
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Images, with features from which a third of them can be predicted."""
+    root = tmp_path_factory.mktemp("digits")
+    labels = load_digits().target
+    features = np.random.default_rng(3).normal(size=(labels.size, 12)).astype(np.float32)
+    easy = np.arange(0, labels.size, 3)
+    features[easy, labels[easy]] += 9
+    np.save(root / "features.npy", features)
+    short = ["filter.n=1500", "filter.m=8", "filter.t=600", "filter.k=100"]
+    return build_aflite(load_spec("digits", short), root, features=root / "features.npy")
