@@ -26,7 +26,8 @@ from evaluation.classifiers.summary import BROKEN, broken_rows, prediction_colum
 from evaluation.errors import EvaluationError
 from evaluation.loading import DTYPES
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice, resolve_model
-from evaluation.run import Engine, Evaluated
+from evaluation.results import ClassifierScores
+from evaluation.run import Engine
 
 PROTOCOL = "exact"
 
@@ -81,7 +82,7 @@ def evaluate_classifier(
     revision: str | None = None,
     kind: str | None = None,
     dataset_revision: str | None = None,
-) -> Evaluated:
+) -> ClassifierScores:
     """Score a classifier on a filtered set, or give the results that are there; a run that was stopped goes on.
 
     Parameters
@@ -101,7 +102,7 @@ def evaluate_classifier(
 
     Returns
     -------
-    Evaluated
+    ClassifierScores
         Its result is that of the last split but for ``splits``, where each split has its summary, and ``rows`` and
         ``seconds``, which are sums. ``splits[SPLIT]["accuracy"][SUBSET]`` has ``value``, ``low``, ``high`` and ``n``,
         or is None where SUBSET (full, kept, removed, random) has no rows. Its path is the folder of the results where
@@ -115,12 +116,7 @@ def evaluate_classifier(
     ref = resolve_model(model, revision, kind=kind)
     built = find_built(dataset, dataset_revision)
     found = list(evaluate_filtered(ref, built, options, engine=engine, out=out, splits=splits, overwrite=overwrite))
-    last = found[-1]
-    if len(found) == 1:
-        return last
-    summaries = {split: summary for one in found for split, summary in one.result["splits"].items()}
-    sums = {name: sum(one.result[name] for one in found) for name in ("rows", "seconds")}
-    return Evaluated({**last.result, **sums, "splits": summaries}, last.path.parent, any(one.fresh for one in found))
+    return ClassifierScores.joined(found)
 
 
 def evaluate_filtered(
@@ -132,7 +128,7 @@ def evaluate_filtered(
     out: Path,
     splits: Sequence[str] | None = None,
     overwrite: bool = False,
-) -> Iterator[Evaluated]:
+) -> Iterator[ClassifierScores]:
     """Score a classifier on the splits of a filtered set, one result a split.
 
     Parameters
@@ -182,7 +178,7 @@ def evaluate_ood(
     split: str | None = None,
     revision: str | None = None,
     overwrite: bool = False,
-) -> Iterator[Evaluated]:
+) -> Iterator[ClassifierScores]:
     """Score a classifier on sets out of distribution; all are read by this call, before the first is scored.
 
     Parameters
@@ -213,7 +209,7 @@ def evaluate_ood(
 
 def _evaluate(
     ref: ModelRef, part: _Part, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
-) -> Evaluated:
+) -> ClassifierScores:
     _check(ref, options, engine)
     facts = part.facts
     place = store.place_of(out, ref, f"{facts['name']}@{facts['version']}", part.split, PROTOCOL)
@@ -222,7 +218,7 @@ def _evaluate(
     if not overwrite and (found := store.read_result(place, settings)):
         broken = found["splits"][part.split]["broken"]
         _check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
-        return Evaluated(found, place.result, fresh=False)
+        return ClassifierScores(found, place.result, fresh=False)
     everything = part.read()
     check_together(ref, everything)
     classifier = _loaded(ref, options.dtype, engine.device, engine.batch_size, engine.workers)
@@ -253,7 +249,7 @@ def _evaluate(
         store.finish(place, result, predictions)
     if count := summary["broken"]["rows"]:
         _logger.warning("%d images of %s, split %s, could not be read and are left out", count, rows.name, part.split)
-    return Evaluated(result, place.result, fresh=True)
+    return ClassifierScores(result, place.result, fresh=True)
 
 
 def _check(ref: ModelRef, options: ClassifierOptions, engine: Engine) -> None:
