@@ -98,8 +98,7 @@ def evaluate_any(
             dataset_revision=sets.revision,
         )
         return
-    given = {"--config": sets.config, "--backend": None if engine.backend == "loky" else engine.backend}
-    _refuse(ref, given | _changed(options, Options(seed=options.seed, dtype=options.dtype)))
+    _refuse(ref, {"--config": sets.config} | _changed(options, Options(seed=options.seed, dtype=options.dtype)))
     yield from _evaluate_classifier(ref, sets, of_classifier, engine=engine, out=out, overwrite=overwrite)
 
 

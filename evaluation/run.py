@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +17,8 @@ import pyarrow.compute as pc
 from builders.progress import progress
 from evaluation import store
 from evaluation.errors import EvaluationError
-from evaluation.models import ModelRef, check_choice
+from evaluation.models import ModelRef
+from evaluation.parallel import backend_arguments, in_parallel
 from evaluation.probe_sets import ProbeSet, default_sets, open_probe_set
 from evaluation.results import ProbeScores
 from evaluation.sampling import sample_rows
@@ -68,26 +67,25 @@ class Engine:
         A torch device; None for ``cuda`` where there is one, else ``cpu``.
     batch_size : int or None
         Inputs at once at most; None for 64, and for text classifiers as many as make a fixed number of tokens.
-    workers : int or None
-        Shards of probe sets at once, by default 1; for image classifiers processes that decode images.
+    workers : int
+        Shards at once; those of image classifiers are scored one after the other on this machine.
+    decoders : int or None
+        Processes that decode images for a classifier on this machine; None for all cores but one, and 16 at most.
+        On an engine each worker decodes its own.
     backend : str
         joblib's: ``loky`` on this machine, ``ray`` or ``dask`` on an engine that runs.
     """
 
     device: str | None = None
     batch_size: int | None = None
-    workers: int | None = None
+    workers: int = 1
+    decoders: int | None = None
     backend: str = "loky"
 
     @property
     def inputs_at_once(self) -> int:
         """Of a probe set."""
         return 64 if self.batch_size is None else self.batch_size
-
-    @property
-    def shards_at_once(self) -> int:
-        """Of a probe set."""
-        return 1 if self.workers is None else self.workers
 
 
 def evaluate_all(
@@ -191,13 +189,13 @@ def _check(ref: ModelRef, options: Options, engine: Engine) -> None:
     given = {"prompt": options.prompt, "chat": options.chat, "pronouns": options.pronouns}
     check_options(ref.kind, options.protocol, dtype=options.dtype, joint=options.joint, **given)
     for name, value, least in (
-        ("--workers", engine.shards_at_once, 1),
+        ("--workers", engine.workers, 1),
         ("--batch-size", engine.inputs_at_once, 1),
         ("--seed", options.seed, 0),
     ):
         if value < least:
             raise EvaluationError(f"{name} must be at least {least}, not {value}")
-    _backend(engine)
+    backend_arguments(engine.backend, engine.workers)
 
 
 def aggregates_of(rows: pa.Table, scores: pa.Table, *, seed: int) -> dict[str, Any]:
@@ -227,22 +225,11 @@ def _cached_scorer(ref: ModelRef, options: Options, device: str | None, batch_si
 
 def _score_missing(place: store.Place, shards: int, ref: ModelRef, options: Options, engine: Engine) -> None:
     """Score the shards that no earlier run finished."""
-    from joblib import Parallel, delayed, parallel_config
-
     missing = [number for number in range(shards) if not place.shard(number).is_file()]
-    # Only joblib's own backends give shards back as they are finished; the others get some at a time.
-    step = len(missing) or 1 if engine.backend == "loky" else 4 * engine.shards_at_once
-
-    def finished() -> Iterator[None]:
-        for start in range(0, len(missing), step):
-            some = (delayed(_score_shard)(place, n, ref, options, engine) for n in missing[start : start + step])
-            yield from parallel(some)
-
-    gives = "generator_unordered" if engine.backend == "loky" else "list"
-    with parallel_config(**_backend(engine)):
-        parallel = Parallel(n_jobs=engine.shards_at_once, return_as=gives)
-        for _ in progress(finished(), total=shards, label=place.result.stem, done=shards - len(missing)):
-            pass
+    calls = ((place, number, ref, options, engine) for number in missing)
+    done = in_parallel(_score_shard, calls, at_once=engine.workers, backend=engine.backend)
+    for _ in progress(done, total=shards, label=place.result.stem, done=shards - len(missing)):
+        pass
 
 
 def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Options, engine: Engine) -> None:
@@ -259,20 +246,3 @@ def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Option
     columns |= {name: values.astype(np.float32) for name, values in scorer.row_facts.items()}
     seconds = f"{time.perf_counter() - start:.6f}"
     store.write_table(pa.table(columns).replace_schema_metadata({"seconds": seconds}), place.shard(number))
-
-
-def _backend(engine: Engine) -> Mapping[str, Any]:
-    """Arguments of joblib's ``parallel_config``; registers the backend of an engine that is not joblib's own."""
-    check_choice("backend", engine.backend, ("loky", "ray", "dask"))
-    if engine.backend == "loky":
-        threads = max(1, (os.cpu_count() or 1) // engine.shards_at_once)
-        return {"backend": "loky", "inner_max_num_threads": threads} if engine.shards_at_once > 1 else {}
-    try:
-        if engine.backend == "ray":
-            importlib.import_module("ray.util.joblib").register_ray()
-        else:
-            importlib.import_module("distributed")  # registers itself
-    except ImportError as error:
-        hint = f"pip install 'probesieve[{engine.backend}]'"
-        raise EvaluationError(f"backend {engine.backend} is not installed; run: {hint}") from error
-    return {"backend": engine.backend}

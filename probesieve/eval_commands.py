@@ -102,7 +102,8 @@ def evaluate(
         limit=limit, seed=seed, dtype=dtype, label_map=label_map, broken_share=broken_share
     )
     sets = Sets(tuple(dataset or ()), suite, data, tuple(split or ()), config, dataset_revision)
-    engine = Engine(device=device, batch_size=batch_size, workers=workers, backend=backend)
+    at_once = 1 if workers is None else workers
+    engine = Engine(device=device, batch_size=batch_size, workers=at_once, decoders=workers, backend=backend)
     how: dict[str, Any] = {"engine": engine, "out": out, "overwrite": overwrite, "revision": revision, "kind": kind}
     results = []
     for done in evaluate_any(model, sets, options, of_classifier, **how):

@@ -70,7 +70,7 @@ def bench(
     print("| kind | size | inputs | tokens an input | scored rows/s | bare pass rows/s | ratio | ratio of CPU time |")
     print("|---|---|---|---|---|---|---|---|")
     switch_off()
-    engine = Engine(batch_size=batch_size, workers=workers)
+    engine = Engine(batch_size=batch_size, decoders=workers)
     for one in kinds:
         if one in ("classifier", "images"):
             bench_classifiers(rows, one, sizes, repeat, engine)
@@ -140,7 +140,7 @@ def classifier_batches(ref: ModelRef, data: LabelledRows, engine: Engine) -> tup
     """Give the batches that scoring makes, and the forward pass."""
     import torch
 
-    how: Any = {"device": engine.device, "batch_size": engine.batch_size, "workers": engine.workers}
+    how: Any = {"device": engine.device, "batch_size": engine.batch_size, "workers": engine.decoders}
     model: Any = load_classifier(ref, dtype="float32", **how)
     if data.modality == "text":
         encoder = model.encoder(data)

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from builders.aflite import Machine, build_aflite
 from builders.features.transformer import TransformerSettings
 from builders.specs import load_spec
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.classifiers.blank import write_blank_bert
+from evaluation.classifiers.humans import humans_on, read_annotated
 from evaluation.classifiers.ood import load_ood_spec
 from evaluation.classifiers.plans import Plan
 from evaluation.classifiers.plans.spec import Measure, Tuning
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier, evaluate_ood
-from evaluation.classifiers.sets import KEPT, read_split, subsets_of
+from evaluation.classifiers.sets import KEPT, matching_rows, read_split, subsets_of
 from evaluation.classifiers.subsets import (
     SINGLE_MODEL,
     TrainingRows,
@@ -68,7 +70,8 @@ class Bench:
     machine : Machine
         Where it runs.
     data : Path, optional
-        Folder with the files of the sets out of distribution; by default they come from the Hub.
+        Folder with the files of the sets out of distribution, which by default come from the Hub, and with those of
+        annotators; by default the working directory.
     limit : int, optional
         Most rows to train on and to score, for a first look.
     """
@@ -77,7 +80,7 @@ class Bench:
         self, plan: Plan, out: Path, *, machine: Machine, data: Path | None = None, limit: int | None = None
     ) -> None:
         self.plan, self._out, self._machine, self._data, self._limit = plan, out, machine, data, limit
-        self._engine = Engine(device=machine.device, workers=machine.workers)
+        self._engine = Engine(device=machine.device, decoders=machine.workers)
         self._options = ClassifierOptions(limit=limit)
         self.built = functools.cache(self._built)
         self.training_rows = functools.cache(self._training_rows)
@@ -153,13 +156,30 @@ class Bench:
         return write_blank_bert(self._out / "models" / ".blank" / name, texts, seed=seed, max_length=most)
 
     def accuracies(self, source: Source, model: str, split: str) -> tuple[float, ...]:
-        """Give, for each seed, the accuracy on the rows of a split that are of the kind that was trained on."""
-        if (column := self.plan.models[model].words) is not None:
-            seeds = self.plan.seeds if source.subset == SINGLE_MODEL else (0,)
-            found = ((seed, self._by_words(source, column, split, seed)) for seed in seeds)
+        """Give, for each seed, the accuracy on the rows of a split that are of the kind that was trained on.
+
+        Empty for people whose labels are not there.
+        """
+        plan = self.plan.models[model]
+        seeds = self.plan.seeds if plan.trained or source.subset == SINGLE_MODEL else (0,)
+        if plan.annotators is not None:
+            if not (file := self.labels_of_people(plan.annotators)).is_file():
+                return ()
+            return tuple(self._by_people(source, file, split, seed) for seed in seeds)
+        if plan.words is not None:
+            found = ((seed, self._by_words(source, plan.words, split, seed)) for seed in seeds)
         else:
-            found = ((seed, self._predictions(source, model, split, seed)) for seed in self.plan.seeds)
+            found = ((seed, self._predictions(source, model, split, seed)) for seed in seeds)
         return tuple(self._share(source, split, seed, predictions) for seed, predictions in found)
+
+    def labels_of_people(self, name: str) -> Path:
+        """Give where a file with the labels of several annotators is looked for."""
+        return (self._data or Path()) / name
+
+    def _by_people(self, source: Source, file: Path, split: str, seed: int) -> float:
+        rows, _ = matching_rows(self.built(source.key), split)
+        chosen = self._chosen(source, read_split(self.built(source.key), split).facts, split, seed)
+        return humans_on(read_annotated(file), rows, {source.head: chosen})[source.head].accuracy.value
 
     def _predictions(self, source: Source, model: str, split: str, seed: int) -> pa.Table:
         done = self._scored(self.checkpoint(source, model, seed), source.key, split)
@@ -178,13 +198,16 @@ class Bench:
         predicted = predict_by_words(train, rows.data[column][:], column=column)
         return rows.facts.append_column(PREDICTED, pa.array(predicted))
 
+    def _chosen(self, source: Source, facts: pa.Table, split: str, seed: int) -> NDArray[np.bool_]:
+        """Give which rows are of the kind that was trained on."""
+        if source.subset != SINGLE_MODEL:
+            return subsets_of(facts)[KEPT if source.subset == "filtered" else source.subset]
+        mask = single_model_masks(self.built(source.key), self.features(source.key), seed=seed)[split]
+        places = read_split(self.built(source.key), split).facts["source_index"].to_numpy()[mask]
+        return np.isin(facts["source_index"].to_numpy(), places)
+
     def _share(self, source: Source, split: str, seed: int, predictions: pa.Table) -> float:
-        if source.subset == SINGLE_MODEL:
-            mask = single_model_masks(self.built(source.key), self.features(source.key), seed=seed)[split]
-            places = read_split(self.built(source.key), split).facts["source_index"].to_numpy()[mask]
-            chosen = np.isin(predictions["source_index"].to_numpy(), places)
-        else:
-            chosen = subsets_of(predictions)[KEPT if source.subset == "filtered" else source.subset]
+        chosen = self._chosen(source, predictions, split, seed)
         scored = predictions.filter(pa.array(chosen & predictions[PREDICTED].is_valid().to_numpy()))
         if not len(scored):
             raise EvaluationError(f"{source.key} has no {source.head} to score in split {split}: choose another split")

@@ -127,8 +127,12 @@ def _in_distribution(bench: Bench, table: TablePlan, sources: list[Source]) -> T
         rows.append((bench.plan.models[model].head, (*cells, *drops)))
     sizes = [len(bench.training_rows(source.key, source.subset, 0).rows) for source in sources]
     rows.append(("rows to train on", (*sizes, *[()] * len(filtered))))
-    first = "Each column is trained on and scored on rows of its own kind; drop is all rows less that column."
-    return Table(table.title, tuple(heads), tuple(rows), (first, *([table.note] if table.note else [])))
+    notes = ["Each column is trained on and scored on rows of its own kind; drop is all rows less that column."]
+    for people in (plan for plan in map(bench.plan.models.__getitem__, table.models) if plan.annotators):
+        file = bench.labels_of_people(str(people.annotators))
+        missing = "" if file.is_file() else f", and {file} is not there: pass the folder that has it as --data"
+        notes.append(f"{people.head}: one annotator at a time against the gold label, of {file.name}{missing}.")
+    return Table(table.title, tuple(heads), tuple(rows), (*notes, *([table.note] if table.note else [])))
 
 
 def _out_of_distribution(bench: Bench, table: TablePlan, sources: list[Source]) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,26 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from builders.progress import counter
 from evaluation import store
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.classifiers.labels import SUBSET, LabelMap, match_labels
 from evaluation.classifiers.ood import OodSpec, imagenet_a_columns
-from evaluation.classifiers.predict import Classifier, Outputs, check_together, load_classifier
+from evaluation.classifiers.predict import Classifier, check_together
+from evaluation.classifiers.scoring import How, check_broken, loaded, score_missing
 from evaluation.classifiers.sets import LabelledRows, labelled_splits, read_ood_rows, read_split
-from evaluation.classifiers.summary import BROKEN, broken_rows, prediction_columns, summarize
+from evaluation.classifiers.summary import summarize
 from evaluation.errors import EvaluationError
 from evaluation.loading import DTYPES
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice, resolve_model
+from evaluation.parallel import backend_arguments
 from evaluation.results import ClassifierScores
 from evaluation.run import Engine
 
 PROTOCOL = "exact"
 
-_NAMED, _TOLERATED = 3, "broken_share"
+_TOLERATED = "broken_share"
 _logger = logging.getLogger(__name__)
 
 
@@ -140,7 +138,7 @@ def evaluate_filtered(
     options : ClassifierOptions
         What decides the predictions.
     engine : Engine
-        How the work is done; ``workers`` are processes that decode images, ``backend`` is not used.
+        How the work is done.
     out : Path
         The results folder.
     splits : sequence of str, optional
@@ -210,24 +208,25 @@ def evaluate_ood(
 def _evaluate(
     ref: ModelRef, part: _Part, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
 ) -> ClassifierScores:
-    _check(ref, options, engine)
+    how = How(ref, options.dtype, engine)
+    _check(how, options)
     facts = part.facts
     place = store.place_of(out, ref, f"{facts['name']}@{facts['version']}", part.split, PROTOCOL)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": facts["revision"], "split": part.split}
     settings |= {"protocol": PROTOCOL, **{name: value for name, value in asdict(options).items() if name != _TOLERATED}}
     if not overwrite and (found := store.read_result(place, settings)):
         broken = found["splits"][part.split]["broken"]
-        _check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
+        check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
         return ClassifierScores(found, place.result, fresh=False)
     everything = part.read()
     check_together(ref, everything)
-    classifier = _loaded(ref, options.dtype, engine.device, engine.batch_size, engine.workers)
+    classifier = loaded(how)
     labels = _label_map(classifier, everything, options.label_map, part.spec)
     rows = everything.drawn(options.limit, seed=options.seed)
     with store.locked(place):
         shards = store.open_partial(place, settings, rows.facts, overwrite=overwrite)
         try:
-            _score_missing(place, shards, rows, classifier, labels, options)
+            score_missing(place, shards, rows, labels, how, broken_share=options.broken_share)
         except EvaluationError:
             store.abandon(place)
             raise
@@ -252,27 +251,23 @@ def _evaluate(
     return ClassifierScores(result, place.result, fresh=True)
 
 
-def _check(ref: ModelRef, options: ClassifierOptions, engine: Engine) -> None:
+def _check(how: How, options: ClassifierOptions) -> None:
     """Refuse what cannot be before anything is loaded, scored or replaced."""
+    ref, engine = how.ref, how.engine
     if ref.kind not in CLASSIFIERS:
         raise EvaluationError(f"{ref.name} is of kind {ref.kind}, and this set needs one of {', '.join(CLASSIFIERS)}")
     check_choice("dtype", options.dtype, DTYPES)
     for name, value, least in (
-        ("--workers", engine.workers, 0),
+        ("--workers", engine.decoders, 0) if how.decodes_ahead else ("--workers", engine.workers, 1),
         ("--batch-size", engine.batch_size, 1),
         ("--seed", options.seed, 0),
         ("--limit", options.limit, 1),
     ):
         if value is not None and value < least:
             raise EvaluationError(f"{name} must be at least {least}, not {value}")
+    backend_arguments(engine.backend, engine.workers)
     if not 0 <= options.broken_share <= 1:
         raise EvaluationError(f"--broken-share must be from 0 to 1, not {options.broken_share}")
-
-
-@functools.lru_cache(maxsize=1)
-def _loaded(ref: ModelRef, dtype: str, device: str | None, batch_size: int | None, workers: int | None) -> Classifier:
-    """Load the model once for all sets."""
-    return load_classifier(ref, dtype=dtype, device=device, batch_size=batch_size, workers=workers)
 
 
 def _label_map(classifier: Classifier, rows: LabelledRows, label_map: str | None, spec: OodSpec | None) -> LabelMap:
@@ -292,88 +287,3 @@ def _label_map(classifier: Classifier, rows: LabelledRows, label_map: str | None
         except EvaluationError as error:
             errors.append(error)
     raise errors[0]
-
-
-def _score_missing(
-    place: store.Place,
-    shards: int,
-    rows: LabelledRows,
-    classifier: Classifier,
-    labels: LabelMap,
-    options: ClassifierOptions,
-) -> None:
-    """Score the shards that no earlier run finished, in one stream, so that the model never waits between them."""
-    missing = [number for number in range(shards) if not place.shard(number).is_file()]
-    broken: list[dict[str, Any]] = []
-
-    def check(table: pa.Table) -> None:
-        broken.extend(broken_rows(table))
-        _check_broken(rows.name, rows.split, broken, len(broken), len(rows), options.broken_share)
-
-    for number in sorted({*range(shards)} - {*missing}):
-        check(pq.read_table(place.shard(number), columns=["source_index", BROKEN]))
-    if not missing:
-        return
-    size = store.ROWS_PER_SHARD
-    places = [np.arange(number * size, min(len(rows), (number + 1) * size)) for number in missing]
-    wanted = rows.take(np.concatenate(places))
-    with counter(total=len(rows), label=f"{rows.name} {rows.split}", done=len(rows) - len(wanted)) as count:
-        stream = _Stream(classifier.outputs(wanted), count)
-        for number in missing:
-            start = time.perf_counter()
-            facts = store.shard_rows(place, number)
-            columns = _predictions(stream.take(len(facts)), facts, labels)
-            table = pa.table({name: facts[name] for name in facts.column_names} | columns)
-            seconds = f"{time.perf_counter() - start:.6f}"
-            store.write_table(table.replace_schema_metadata({"seconds": seconds}), place.shard(number))
-            check(table)
-
-
-def _predictions(given: Outputs, facts: pa.Table, labels: LabelMap) -> dict[str, pa.Array]:
-    readable = np.setdiff1d(np.arange(len(facts)), list(given.broken))
-    mapped = labels.of_logits(given.logits[readable])
-    predicted = np.zeros(len(facts), dtype=np.int64)
-    probabilities = np.zeros((len(facts), len(labels.names)), dtype=np.float32)
-    predicted[readable], probabilities[readable] = mapped.predicted, mapped.probabilities
-    return prediction_columns(predicted, probabilities, facts["label"].to_numpy(), given.broken)
-
-
-def _check_broken(name: str, split: str, broken: Sequence[Any], count: int, rows: int, share: float) -> None:
-    """Raise `EvaluationError` if more images are broken than may be; `broken` are the first of them."""
-    if count > share * rows:
-        others = ", ".join(str(one["source_index"]) for one in broken[1 : 1 + _NAMED])
-        raise EvaluationError(
-            f"{count:,} of {rows:,} images of {name}, split {split}, are broken, more than the share {share:g} of "
-            f"--broken-share: {broken[0]['why']}{f'; also rows {others}' if others else ''}"
-        )
-
-
-class _Stream:
-    """Outputs that come in pieces of any size, in pieces of the size that is asked for."""
-
-    def __init__(self, outputs: Iterator[Outputs], count: Callable[[int], None]) -> None:
-        self._outputs, self._count = outputs, count
-        self._left: Outputs | None = None
-
-    def take(self, rows: int) -> Outputs:
-        """Give the outputs of the next rows."""
-        logits, broken, have = [], dict[int, str](), 0
-        while have < rows:
-            piece = self._next() if self._left is None else self._left
-            size = min(rows - have, len(piece.logits))
-            logits.append(piece.logits[:size])
-            broken |= {have + row: why for row, why in piece.broken.items() if row < size}
-            rest = {row - size: why for row, why in piece.broken.items() if row >= size}
-            self._left = Outputs(piece.logits[size:], rest) if size < len(piece.logits) else None
-            have += size
-        return Outputs(np.concatenate(logits), broken)
-
-    def _next(self) -> Outputs:
-        try:
-            piece = next(self._outputs)
-        except RuntimeError as error:
-            if "out of memory" not in str(error).lower():
-                raise
-            raise EvaluationError("out of memory: pass a smaller --batch-size; the same command goes on") from error
-        self._count(len(piece.logits))
-        return piece

@@ -40,7 +40,7 @@ def score_seeds(
     EvaluationError, BuildError, HubError
         As `evaluation.classifiers.run.evaluate_classifier`.
     """
-    engine = Engine(device=machine.device, workers=machine.workers)
+    engine = Engine(device=machine.device, decoders=machine.workers)
     options = ClassifierOptions()
     found = [
         evaluate_classifier(str(folder), dataset, options, engine=engine, out=out, splits=splits).result["splits"]

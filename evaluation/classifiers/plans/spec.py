@@ -62,6 +62,9 @@ class ModelPlan:
         Whether it is a small BERT that starts from random weights, so that no model need be fetched.
     words : str, optional
         Instead of all that: the column whose words decide, by their association with the labels.
+    annotators : str, optional
+        Instead of all that: the file in the folder of downloads (``--data``) with the labels of several annotators a
+        row, of people, whose accuracy is that of `evaluation.classifiers.humans`.
     """
 
     head: str
@@ -70,6 +73,12 @@ class ModelPlan:
     inputs: tuple[str, ...] = ()
     blank: bool = False
     words: str | None = None
+    annotators: str | None = None
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is a network, and not words or people."""
+        return self.words is None and self.annotators is None
 
 
 @dataclass(frozen=True)
@@ -243,8 +252,10 @@ def _faults(plan: Plan) -> Iterator[str]:
     for name, model in plan.models.items():
         if model.like is not None and model.like not in plan.models:
             yield f"model {name} is like {model.like!r}, which is no model of the plan"
-        if model.words and (model.settings or model.like or model.inputs or model.blank):
-            yield f"model {name} goes by words alone and is not trained: leave out all but head and words"
+        if not model.trained and (model.settings or model.like or model.inputs or model.blank):
+            yield f"model {name} is words or people and is not trained: leave out all but head and that"
+        if model.words and model.annotators:
+            yield f"model {name} is either words or people (annotators), not both"
     for table in plan.tables:
         yield from _faults_of_table(plan, table)
 
@@ -261,8 +272,8 @@ def _faults_of_table(plan: Plan, table: TablePlan) -> Iterator[str]:
                 yield f"{where}: there is no {what} {name!r} in the plan (there are {', '.join(known)})"
     if (table.kind == OUT_OF_DISTRIBUTION) != bool(table.columns) or (table.tunings and not table.columns):
         yield f"{where}: columns and tunings are those of a table out of distribution, which needs columns"
-    if table.columns and (without := [name for name in table.models if plan.models[name].words]):
-        yield f"{where}: model {without[0]} goes by words alone and is scored in distribution only"
+    if table.columns and (without := [name for name in table.models if not plan.models[name].trained]):
+        yield f"{where}: model {without[0]} is words or people and is scored in distribution only"
     for on in (*(one.on for one in table.columns), *(one.on for one in table.tunings)):
         if on not in {*plan.sets, *list_sets()}:
             yield f"{where}: {on!r} is neither a set of the plan nor one of {', '.join(list_sets())}"

@@ -19,14 +19,14 @@ from builders.aflite import build_aflite
 from builders.errors import BuildError
 from builders.folder import Built, read_manifest, write_manifest
 from builders.specs import load_spec
-from evaluation.classifiers import run
+from evaluation.classifiers import scoring
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier
 from evaluation.errors import EvaluationError
 from evaluation.models import resolve_model
 from evaluation.run import Engine
 from tests.builders.features.image_sets import NAMES, colours, recipe
 
-CPU = Engine(device="cpu", workers=0)
+CPU = Engine(device="cpu", decoders=0)
 PLAIN = ClassifierOptions()
 ROWS = 90
 CLASSES = ("blue", "green", "red")  # of the folder, in order of name
@@ -37,21 +37,19 @@ def _load_anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
         yield
-    run._loaded.cache_clear()
+    scoring.loaded.cache_clear()
 
 
-@pytest.fixture(scope="module")
-def images() -> datasets.Dataset:
+def in_class_order() -> datasets.Dataset:
     """Rows in the order of the folder's classes."""
     rows = colours(ROWS, seed=4)
     order = sorted(range(ROWS), key=lambda row: (NAMES[rows[row]["label"]], row))
     return rows.select(order)
 
 
-@pytest.fixture(scope="module")
-def filtered(tmp_path_factory: pytest.TempPathFactory, images: datasets.Dataset) -> Built:
-    """Images in class folders, filtered with features that give two of three away."""
-    root = tmp_path_factory.mktemp("images")
+def build_colours(root: Path) -> Built:
+    """Filter images in class folders, with features that give two of three away."""
+    images = in_class_order()
     raw = images.cast_column("image", datasets.Image(decode=False))
     for number, row in enumerate(raw):
         path = root / "source" / NAMES[row["label"]] / f"{number:03d}.png"
@@ -65,6 +63,16 @@ def filtered(tmp_path_factory: pytest.TempPathFactory, images: datasets.Dataset)
     np.save(root / "features.npy", features)
     spec = load_spec("digits", ["filter.n=40", "filter.m=8", "filter.t=20", "filter.k=10"])
     return build_aflite(spec, root / "out", source=root / "source", features=root / "features.npy")
+
+
+@pytest.fixture(scope="module")
+def images() -> datasets.Dataset:
+    return in_class_order()
+
+
+@pytest.fixture(scope="module")
+def filtered(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build_colours(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +107,7 @@ def decisions(done: Any) -> list[str]:
 def test_a_timm_model_decides_as_it_does_on_its_own(
     filtered: Built, timm_model: Path, images: datasets.Dataset, tmp_path: Path, workers: int
 ) -> None:
-    engine = replace(CPU, workers=workers, batch_size=16)
+    engine = replace(CPU, decoders=workers, batch_size=16)
     done = evaluate_classifier(str(timm_model), str(filtered.folder), PLAIN, engine=engine, out=tmp_path)
     logits = recipe(rand_augment_layers=0, epochs=6).load(timm_model).encode(images).logits
     assert logits is not None

@@ -91,7 +91,16 @@ def test_a_model_like_another_has_its_settings() -> None:
         ("seeds = [0, 1]", "seeds = []", "one or more"),
         ('folder = "build/one"', "", "set one needs either a folder or a spec"),
         ('folder = "build/one"', 'folder = "a"\nvalues = ["share=0.1"]', "no spec to build with them"),
-        ('words = "hypothesis"', 'words = "hypothesis"\nblank = true', "model pmi goes by words alone"),
+        (
+            'words = "hypothesis"',
+            'words = "hypothesis"\nblank = true',
+            "model pmi is words or people and is not trained",
+        ),
+        (
+            'words = "hypothesis"',
+            'words = "hypothesis"\nannotators = "dev.jsonl"',
+            "model pmi is either words or people",
+        ),
         ('head = "BERT"', 'head = "BERT"\nlike = "roberta"', "like 'roberta', which is no model"),
         ('sets = ["one"]', 'sets = ["two"]', r"table 3: there is no set 'two' in the plan \(there are one\)"),
         ('models = ["bert", "pmi"]', "models = []", "table 3 needs a model"),
@@ -110,7 +119,7 @@ def test_plans_that_could_not_be_run(tmp_path: Path, old: str, new: str, message
 
 def test_columns_name_sets_that_are_there(tmp_path: Path) -> None:
     ood = PLAN.replace("in-distribution", "out-of-distribution")
-    with pytest.raises(EvaluationError, match="model pmi goes by words alone and is scored in distribution only"):
+    with pytest.raises(EvaluationError, match="model pmi is words or people and is scored in distribution only"):
         read(tmp_path, ood + COLUMN)
     with pytest.raises(EvaluationError, match="'hons' is neither a set of the plan nor one of anli, diagnostics"):
         read(tmp_path, ood.replace(', "pmi"', "") + COLUMN.replace("hans", "hons"))

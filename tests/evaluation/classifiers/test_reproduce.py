@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from datasets import load_dataset
 
 from builders.aflite import Machine
 from builders.tables import from_table
@@ -18,6 +19,7 @@ from evaluation.built_sets import find_built
 from evaluation.classifiers import bench
 from evaluation.classifiers.bench import Bench, Source
 from evaluation.classifiers.plans import Plan
+from evaluation.classifiers.plans.spec import ModelPlan
 from evaluation.classifiers.predict import load_classifier
 from evaluation.classifiers.reproduce import reproduce
 from evaluation.classifiers.seeds import score_seeds
@@ -232,3 +234,36 @@ def test_seeds_are_scored_together(plan: Plan, out: Path) -> None:
     ((name, cells),) = table.rows
     assert (name, [len(cell) for cell in cells if isinstance(cell, tuple)]) == ("validation", [2, 2, 2, 2])
     assert list(cells[0]) == pytest.approx(dict(stored(out)["rows"])["hypothesis only"][0])  # type: ignore[arg-type]
+
+
+def test_people_are_a_row_of_their_own(plan: Plan, tmp_path: Path) -> None:
+    """All five annotators of a row with a cue agree with its label, and three of those of another."""
+    built = Path(str(plan.sets["one"].folder))
+    lines = []
+    for line in (built.parent / "source" / "validation.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        names = ["entailment", "neutral", "contradiction"]
+        gold, other = names[row["label"]], names[row["label"] - 1]
+        labels = [gold] * 5 if row["kind"] == "cue" else [gold] * 3 + [other] * 2
+        texts = {"sentence1": row["premise"], "sentence2": row["hypothesis"]}
+        lines.append(json.dumps({"gold_label": gold, "annotator_labels": labels, **texts}) + "\n")
+    (tmp_path / "dev.jsonl").write_text("".join(lines), encoding="utf-8")
+    people = from_table(ModelPlan, {"head": "people", "annotators": "dev.jsonl"}, "hand.toml")
+    table = replace(plan.tables[1], models=("people",))
+    alone = replace(plan, models={"people": people}, tables=(table,))
+
+    made = reproduce(alone, tmp_path / "there", machine=CPU, data=tmp_path)
+    assert not made.missing
+    row = dict(stored(tmp_path / "there")["rows"])["people"]
+    kinds = load_dataset(str(built), "filtered", split="validation")["kind"]
+    kept = statistics.mean(1.0 if kind == "cue" else 0.6 for kind in kinds)
+    assert row[0] == pytest.approx([(81 + 39 * 0.6) / 120])
+    assert row[3] == pytest.approx([kept])
+    assert row[4] == pytest.approx([(81 + 39 * 0.6) / 120 - kept])
+    assert len(row[2]) == len(SEEDS)
+    assert "one annotator at a time against the gold label, of dev.jsonl." in made.text
+
+    without = reproduce(alone, tmp_path / "without", machine=CPU, data=tmp_path / "empty")
+    assert not without.missing
+    assert dict(stored(tmp_path / "without")["rows"])["people"] == [[], [], [], [], []]
+    assert "dev.jsonl is not there: pass the folder that has it as --data" in without.text

@@ -17,7 +17,7 @@ from datasets import Dataset
 from builders.folder import Built
 from builders.planted import LABELS
 from evaluation import store
-from evaluation.classifiers import run
+from evaluation.classifiers import run, scoring
 from evaluation.classifiers.ood import load_ood_spec, report
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier, evaluate_ood
 from evaluation.classifiers.summary import summarize
@@ -34,7 +34,7 @@ PLAIN = ClassifierOptions()
 @pytest.fixture(scope="module", autouse=True)
 def _load_anew() -> Iterator[None]:
     yield
-    run._loaded.cache_clear()
+    scoring.loaded.cache_clear()
 
 
 def rows_of(planted: Built, split: str) -> list[dict[str, Any]]:
@@ -204,7 +204,7 @@ def test_only_what_is_missing_is_computed(
     assert both.path == first.path.parent
     assert both.result["splits"]["train"] == json.loads(json.dumps(first.result["splits"]["train"]))
     assert both.result["rows"] == 324 + 135
-    monkeypatch.setattr(run, "_loaded", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(run, "loaded", lambda *_: pytest.fail("the model was loaded"))
     again = evaluate_classifier(str(reader), str(planted.folder), PLAIN, **how)
     assert (again.fresh, again.result["splits"]) == (False, json.loads(json.dumps(both.result["splits"])))
     with pytest.raises(EvaluationError, match=r"was made with limit None, not 90: use the same, another --out, or"):
@@ -233,8 +233,8 @@ def test_a_run_that_was_stopped_loses_one_shard_and_ends_as_if_it_had_not(
     with pytest.raises(EvaluationError, match=r"was made with seed 0, not 1"):
         evaluate_classifier(str(reader), str(planted.folder), replace(PLAIN, seed=1), out=tmp_path / "cut", **how)
     asked: list[int] = []
-    take = run._Stream.take
-    monkeypatch.setattr(run._Stream, "take", lambda self, rows: (asked.append(rows), take(self, rows))[1])
+    take = scoring._Stream.take
+    monkeypatch.setattr(scoring._Stream, "take", lambda self, rows: (asked.append(rows), take(self, rows))[1])
     cut = evaluate_classifier(str(reader), str(planted.folder), PLAIN, out=tmp_path / "cut", **how)
     assert asked == [50, 50, 50, 24]  # of seven shards three were there
     assert pq.read_table(cut.path.with_suffix(".parquet")).equals(pq.read_table(whole.path.with_suffix(".parquet")))
@@ -332,7 +332,7 @@ def test_two_ways_cannot_tell_three_apart(planted: Built, tmp_path: Path) -> Non
         ({"dtype": "float61"}, {}, "there is no dtype 'float61' .* did you mean 'float16'"),
         ({"label_map": "0=entailment"}, {}, "--label-map must give every class of the model"),
         ({}, {"batch_size": 0}, "--batch-size must be at least 1, not 0"),
-        ({}, {"workers": -1}, "--workers must be at least 0, not -1"),
+        ({}, {"workers": -1}, "--workers must be at least 1, not -1"),
         ({}, {"device": "nowhere"}, "device 'nowhere' cannot be used"),
     ],
 )

@@ -1,0 +1,120 @@
+"""Classifiers whose shards are scored several at once, on this machine and on engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from builders.folder import Built
+from evaluation import store
+from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier
+from evaluation.classifiers.scoring import How, loaded
+from evaluation.errors import EvaluationError
+from evaluation.models import resolve_model
+from evaluation.run import Engine
+from tests.builders.features.image_sets import colours, recipe
+from tests.evaluation.classifiers.test_image_classifiers import build_colours
+
+CPU = Engine(device="cpu", decoders=0)
+PLAIN = ClassifierOptions()
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(store, "ROWS_PER_SHARD", 50)
+    yield
+    loaded.cache_clear()
+
+
+def predictions(model: Path, built: Built, out: Path, engine: Engine) -> Any:
+    done = evaluate_classifier(str(model), str(built.folder), PLAIN, engine=engine, out=out, splits=["train"])
+    return pq.read_table(done.path.with_suffix(".parquet"))
+
+
+def test_two_processes_decide_as_one(planted: Built, reader: Path, tmp_path: Path) -> None:
+    one = predictions(reader, planted, tmp_path / "one", CPU)
+    assert predictions(reader, planted, tmp_path / "two", replace(CPU, workers=2)).equals(one)
+
+
+@pytest.mark.filterwarnings("default")  # of Ray
+def test_a_local_ray_cluster_decides_as_one_process_on_texts_and_images(
+    planted: Built, reader: Path, tmp_path: Path
+) -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    images = build_colours(tmp_path)
+    of_images = tmp_path / "timm" / "colours"
+    recipe(rand_augment_layers=0, epochs=1).train(colours(60), of_images, seed=0)
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}}
+    )
+    try:
+        for name, model, built in (("texts", reader, planted), ("images", of_images, images)):
+            one = predictions(model, built, tmp_path / name / "one", CPU)
+            two = predictions(model, built, tmp_path / name / "two", replace(CPU, backend="ray", workers=2))
+            assert two["predicted"].equals(one["predicted"])
+            shares = [np.array(table["probabilities"].to_pylist()) for table in (one, two)]
+            np.testing.assert_allclose(shares[1], shares[0], atol=1e-6)
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.filterwarnings("default")  # of Dask
+def test_a_local_dask_cluster_decides_as_one_process(planted: Built, reader: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("dask.distributed", reason="Dask is not installed")
+    one = predictions(reader, planted, tmp_path / "one", CPU)
+    with distributed.Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None):
+        two = predictions(reader, planted, tmp_path / "two", replace(CPU, backend="dask", workers=2))
+    assert two.equals(one)
+
+
+def test_a_run_of_two_processes_goes_on_where_it_was(
+    planted: Built, reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = predictions(reader, planted, tmp_path / "one", CPU)
+    written: list[str] = []
+
+    def stopping(table: Any, path: Path, write: Any = store.write_table) -> None:
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(path.name)
+        write(table, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_table", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            predictions(reader, planted, tmp_path / "cut", CPU)
+    monkeypatch.setattr("evaluation.classifiers.scoring.in_parallel", counted(asked := []))
+    assert predictions(reader, planted, tmp_path / "cut", replace(CPU, workers=2)).equals(one)
+    assert asked == [3, 4, 5, 6]  # of seven shards three were there
+
+
+def counted(asked: list[int]) -> Any:
+    """`in_parallel`, which says which shards it was asked for, in this process."""
+
+    def call(function: Any, calls: Any, **_: Any) -> Iterator[Any]:
+        for call in calls:
+            asked.append(call[1])
+            yield function(*call)
+
+    return call
+
+
+def test_images_are_decoded_ahead_here_and_by_each_worker_on_an_engine(planted: Built, reader: Path) -> None:
+    text = resolve_model(str(reader))
+    image = replace(text, kind="image-classifier")
+    here, ray = Engine(workers=3, decoders=5), Engine(workers=3, decoders=5, backend="ray")
+    ways = [How(ref, "float32", engine) for ref in (text, image) for engine in (here, ray)]
+    assert [way.shards_at_once for way in ways] == [3, 3, 1, 3]
+    assert [way.decoders for way in ways] == [0, 0, 5, 0]
+
+
+def test_too_few_workers(planted: Built, reader: Path, tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match="--workers must be at least 1, not 0"):
+        predictions(reader, planted, tmp_path, replace(CPU, workers=0))
