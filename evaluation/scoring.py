@@ -80,8 +80,10 @@ def score(
         As for `evaluation.scorers.make_scorer`.
     dtype : {"float32", "float16", "bfloat16"}
         Of the model's weights.
-    device, batch_size, workers, backend
-        As for `evaluation.run.Engine`; they change no score beyond the tolerance of floating point.
+    device, batch_size, backend
+        As for `evaluation.run.Engine`.
+    workers : int, optional
+        Shards at once, by default 1; of image classifiers processes that decode images, by default all cores but one.
     out : path
         Results folder. A result that is there is given back; a run that was stopped goes on.
     overwrite : bool
@@ -127,7 +129,13 @@ def score(
                 pronouns=pronouns,
             ),
             ClassifierOptions(limit=limit, seed=seed, dtype=dtype, label_map=label_map, broken_share=broken_share),
-            engine=Engine(device=device, batch_size=batch_size, workers=workers, backend=backend),
+            engine=Engine(
+                device=device,
+                batch_size=batch_size,
+                workers=1 if workers is None else workers,
+                decoders=workers,
+                backend=backend,
+            ),
             out=Path(out),
             overwrite=overwrite,
             revision=revision,
