@@ -128,15 +128,13 @@ class ClassifierScores(Evaluated):
         return f"<{type(self).__name__} of {classifier_line(self.result)}>"
 
     @classmethod
-    def joined(cls, found: Sequence[ClassifierScores]) -> ClassifierScores:
+    def joined(cls, found: Sequence[Evaluated]) -> ClassifierScores:
         """Give the results of the splits of one set as one.
 
         It is the last, but for ``splits``, which has the summary of each, and ``rows`` and ``seconds``, which are sums.
         """
         last = found[-1]
-        if len(found) == 1:
-            return last
         splits = {split: summary for one in found for split, summary in one.result["splits"].items()}
         sums = {name: sum(one.result[name] for one in found) for name in ("rows", "seconds")}
-        result = {**last.result, **sums, "splits": splits}
-        return cls(result, last.path.parent, any(one.fresh for one in found))
+        path = last.path if len(found) == 1 else last.path.parent
+        return cls({**last.result, **sums, "splits": splits}, path, any(one.fresh for one in found))

@@ -65,9 +65,9 @@ def _models(folder: Path) -> None:
     from builders.planted import LABELS
     from evaluation.classifiers.blank import write_blank_bert
 
-    rows = pq.read_table(next((folder / "build/unqover-religion/mlm").glob("*.parquet"))).slice(0, 4_000)
-    columns = ("context_12", "statement", "statement_negated", "text1", "text2", "subject1", "subject2")
-    texts = [text for column in columns for text in rows[column].to_pylist() if text]
+    rows = pq.read_table(next((folder / "build/unqover-religion/mlm").glob("*.parquet")))
+    columns = ("context_12", "context_21", "statement", "statement_negated", "subject1", "subject2")
+    texts = [text for column in columns for text in rows[column].unique().to_pylist()]
     base = write_blank_bert(folder / "blank", texts, seed=0, width=64)
     tokenizer = transformers.AutoTokenizer.from_pretrained(base)
     names = {"num_labels": len(LABELS), "id2label": dict(enumerate(LABELS))}
