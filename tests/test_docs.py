@@ -91,8 +91,6 @@ def commands_of(command: Any, path: tuple[str, ...] = ("probesieve",)) -> Iterat
 
 def test_every_help_has_examples_that_the_parser_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     for path, said in commands_of(get_command(app)):
-        if path == "probesieve build":
-            continue
         examples = re.findall(r"Example: (probesieve .+)", said)
         assert examples, path
         for example in examples:
