@@ -39,8 +39,16 @@ class Block:
     @property
     def commands(self) -> list[list[str]]:
         """The words of each command of a ``console`` block."""
-        whole = re.sub(r"\\\n(?:> ?)?\s*", " ", self.text)
-        return [shlex.split(line[2:], comments=True) for line in whole.splitlines() if line.startswith("$ ")]
+        return [shlex.split(line[2:], comments=True) for line in self._lines if line.startswith("$ ")]
+
+    @property
+    def output(self) -> list[str]:
+        """The lines that its commands print, as far as they are shown."""
+        return [line for line in self._lines if not line.startswith("$ ") and line.strip() not in ("", "...")]
+
+    @property
+    def _lines(self) -> list[str]:
+        return re.sub(r"\\\n\s*", " ", self.text).splitlines()
 
 
 def pages() -> list[Path]:

@@ -16,7 +16,8 @@ from tests.doc_workplace import accepts, prepare, run_command
 
 PAGES = pages()
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-MARKDOWN = sorted(path for path in ROOT.glob("**/*.md") if not {"build", ".venv"} & set(path.relative_to(ROOT).parts))
+FOLDERS = ("docs", "aflite", "builders", "evaluation", "examples", "scripts", "tests", "unqover_data")
+MARKDOWN = sorted([*ROOT.glob("*.md"), *(path for name in FOLDERS for path in (ROOT / name).rglob("*.md"))])
 page_by_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 
@@ -49,10 +50,13 @@ def test_every_block_runs(
         elif block.language == "python":
             exec(compile("\n" * block.line + block.text, block.place, "exec"), names)
         elif block.language == "console":
+            printed: list[str] = []
             for words in block.commands:
                 code = run_command(words, monkeypatch)
                 said = capsys.readouterr()
                 assert code == 0, f"{block.place}: {' '.join(words)}\n{said.out}\n{said.err}"
+                printed += map(str.rstrip, said.out.splitlines())
+            assert not [line for line in block.output if line.rstrip() not in printed], block.place
 
 
 @page_by_page
@@ -120,6 +124,7 @@ def test_blocks_are_read_with_their_marks_and_commands(written: Any) -> None:
         Block(page, 15, "toml", "a = 1\n", "file", "a.toml"),
     ]
     assert found[0].commands == [["probesieve", "list"], ["probesieve", "show", "x", "--row", "1"]]
+    assert found[0].output == ["set  rows"]
 
 
 @pytest.mark.parametrize(
