@@ -3,9 +3,11 @@
 A bare pass takes token ids that are there already, in unpadded batches of equal length, and throws its output away:
 the least that any evaluation of the same inputs can take. For classifiers of texts (``classifier``) and of images
 (``images``) it takes the very batches that scoring makes, and what it is compared with is the whole evaluation of a
-filtered folder, from its files to the stored result. Both run in turns, and medians are compared: of wall-clock
-seconds, and of the process's own CPU seconds, which other work on the machine disturbs less (those of processes that
-decode images are not in it). Example: ``python scripts/bench_eval.py --kind qa --size base --rows 100``
+filtered folder, from its files to the stored result; ``--model`` and ``--dataset`` take ones of your own. Both run in
+turns, and medians are compared: of wall-clock seconds, and of the process's own CPU seconds, which other work on the
+machine disturbs less (those of processes that decode images are not in it).
+
+Example: ``python scripts/bench_eval.py --kind qa --size base --rows 100``
 """
 
 import statistics
@@ -23,7 +25,7 @@ from builders.aflite import build_aflite
 from builders.probes import batches
 from builders.progress import switch_off
 from builders.specs import load_spec
-from evaluation.built_sets import find_built
+from evaluation.built_sets import BuiltSet, find_built
 from evaluation.classifiers.predict import load_classifier
 from evaluation.classifiers.run import ClassifierOptions, evaluate_filtered
 from evaluation.classifiers.sets import LabelledRows, read_split
@@ -60,6 +62,9 @@ def bench(
     batch_size: Annotated[int | None, typer.Option(help="Inputs at once; as the command has it by default.")] = None,
     workers: Annotated[int, typer.Option(help="Processes that decode images.")] = 1,
     threads: Annotated[int, typer.Option(help="Threads of torch; with one, CPU seconds tell most.")] = 1,
+    model: Annotated[str | None, typer.Option(help="A classifier of your own, on --dataset.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Its filtered folder.")] = None,
+    split: Annotated[str, typer.Option(help="Split of that folder.")] = "validation",
 ) -> None:
     """Measure what scoring costs."""
     import torch
@@ -71,6 +76,9 @@ def bench(
     print("|---|---|---|---|---|---|---|---|")
     switch_off()
     engine = Engine(batch_size=batch_size, decoders=workers)
+    if model is not None and dataset is not None:
+        bench_classifier(resolve_model(model), find_built(dataset), split, Path(model).name, repeat, engine)
+        return
     for one in kinds:
         if one in ("classifier", "images"):
             bench_classifiers(rows, one, sizes, repeat, engine)
@@ -91,16 +99,23 @@ def bench_classifiers(rows: int, kind: str, sizes: list[str], repeat: int, engin
             else:
                 texts = [text for column in data.inputs for text in data.data[column][:]]
                 make_model(model, kind, size, texts, id2label=dict(enumerate(data.names)), num_labels=len(data.names))
-            ref = resolve_model(str(model))
-            inputs, forward = classifier_batches(ref, data, engine)
+            bench_classifier(resolve_model(str(model)), built, "train", size, repeat, engine)
 
-            def whole(ref: Any = ref) -> None:
-                options = ClassifierOptions()
-                list(evaluate_filtered(ref, built, options, engine=engine, out=folder / "results", overwrite=True))
 
-            scored, bare = in_turns(whole, lambda: [forward(one) for one in inputs], repeat)  # noqa: B023
-            tokens = 0 if kind == "images" else sum(one["attention_mask"].sum().item() for one in inputs) / len(data)
-            print_line(kind, size, len(data), tokens, len(data), scored, bare)
+def bench_classifier(ref: ModelRef, built: BuiltSet, split: str, name: str, repeat: int, engine: Engine) -> None:
+    """Print rows a second of the whole evaluation of a classifier on a split, beside bare forward passes."""
+    data = read_split(built, split)
+    inputs, forward = classifier_batches(ref, data, engine)
+    with tempfile.TemporaryDirectory() as folder:
+
+        def whole() -> None:
+            how: Any = {"engine": engine, "out": Path(folder), "splits": [split], "overwrite": True}
+            list(evaluate_filtered(ref, built, ClassifierOptions(), **how))
+
+        scored, bare = in_turns(whole, lambda: [forward(one) for one in inputs], repeat)
+    images = data.modality == "image"
+    tokens = 0 if images else sum(one["attention_mask"].sum().item() for one in inputs) / len(data)
+    print_line("images" if images else "classifier", name, len(data), tokens, len(data), scored, bare)
 
 
 def filtered_texts(folder: Path, rows: int) -> Path:

@@ -128,9 +128,10 @@ def hub_told(model: str, revision: str) -> Iterator[None]:
 
 
 def load_classifier(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:
-    """Load a sequence classifier in float32 whose body is the checkpoint's and whose head is new.
+    """Load a sequence classifier in float32 whose body is the checkpoint's.
 
-    The new weights are drawn from torch's global generator.
+    So is its head if the checkpoint was trained on these classes, numbered alike; any other is replaced by a new one,
+    whose weights are drawn from torch's global generator.
 
     Raises
     ------
@@ -150,11 +151,17 @@ def load_classifier(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:
     )
     body = f"{model.base_model_prefix}."
     refuse_chance(checkpoint, {key for key in chance if key.startswith(body) and not _POOLER.search(key)})
-    if any(not key.startswith(body) and key not in chance for key in model.state_dict()):
-        for name, module in model.named_modules():  # the head that the checkpoint had knows other labels
+    had_head = any(not key.startswith(body) and key not in chance for key in model.state_dict())
+    if had_head and not _has_classes(checkpoint, names):
+        for name, module in model.named_modules():
             if not f"{name}.".startswith(body) and hasattr(module, "reset_parameters"):
                 module.reset_parameters()
     return cast(transformers.PreTrainedModel, model)
+
+
+def _has_classes(checkpoint: Checkpoint, names: tuple[str, ...]) -> bool:
+    known = load_config(checkpoint).id2label
+    return [str(known[place]).casefold() for place in sorted(known)] == [name.casefold() for name in names]
 
 
 def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **config: Any) -> tuple[Any, set[str]]:

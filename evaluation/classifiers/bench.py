@@ -125,7 +125,7 @@ class Bench:
         return self._trained(rows, values, seed, "_".join(name), self._inputs(model))
 
     def tuned(self, checkpoint: Path, tuning: Tuning, model: str, seed: int) -> Path:
-        """Give the folder of a trained classifier that was trained further, with an output layer that starts anew."""
+        """Give the folder of a trained classifier that was trained further."""
         rows = ood_training_rows(load_ood_spec(tuning.on), self._data, where=tuning.where).drawn(self._limit)
         name = "-".join([checkpoint.name, tuning.on, *tuning.where.values()])
         return self._trained(

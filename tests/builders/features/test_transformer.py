@@ -157,15 +157,17 @@ def test_nothing_is_printed_and_equal_seeds_give_equal_bits(trained, bert, make_
     np.testing.assert_array_equal(first.logits, second.logits)
 
 
-def test_a_head_that_knows_other_labels_is_replaced(make_model, make_rows, tmp_path):
+@pytest.mark.parametrize(("names", "kept"), [(NAMES, True), (NAMES[::-1], False), (("x", "y", "z"), False)])
+def test_a_head_is_kept_that_knows_the_labels_in_their_order(make_model, make_rows, tmp_path, names, kept):
     """Fine-tuning with a vanishing rate leaves the weights as they began."""
     from safetensors.numpy import load_file
 
-    folder = classifier(make_model, "BertForSequenceClassification")
+    folder = classifier(make_model, "BertForSequenceClassification", names=names)
     recipe_of(folder, learning_rate=1e-12, epochs=1).train(make_rows(32), tmp_path, seed=0)
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "model" / "model.safetensors")
     np.testing.assert_allclose(after["bert.pooler.dense.weight"], before["bert.pooler.dense.weight"], atol=1e-6)
-    assert np.abs(after["classifier.weight"] - before["classifier.weight"]).max() > 0.05
+    moved = np.abs(after["classifier.weight"] - before["classifier.weight"]).max()
+    assert moved < 1e-6 if kept else moved > 0.05
 
 
 def test_a_real_encoder_learns_from_a_few_snli_rows(tmp_path):

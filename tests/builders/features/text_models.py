@@ -21,6 +21,6 @@ def weights(folder: Path) -> bytes:
     return (folder / "model" / "model.safetensors").read_bytes()
 
 
-def classifier(make_model: Any, name: str, **more: Any) -> Path:
-    labels = dict(enumerate(NAMES))
+def classifier(make_model: Any, name: str, *, names: tuple[str, ...] = NAMES, **more: Any) -> Path:
+    labels = dict(enumerate(names))
     return make_model(name, num_labels=3, id2label=labels, label2id={v: k for k, v in labels.items()}, **more)
