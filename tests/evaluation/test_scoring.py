@@ -16,6 +16,7 @@ from builders.unqover import build_unqover
 from evaluation.results import ClassifierScores, ProbeScores
 from evaluation.text import result_text
 from tests.evaluation.classifiers.conftest import planted, reader
+from tests.evaluation.classifiers.ood_files import write_hans
 from tests.evaluation.conftest import LISTS, MakeModel
 from unqover_data import read_toml
 
@@ -104,6 +105,14 @@ def test_a_classifier_gives_all_splits_of_a_set_as_one(planted: Built, reader: P
     one = evaluation.score(reader, planted.folder, split="validation", out=tmp_path)
     assert isinstance(one, ClassifierScores)
     assert (one.fresh, list(one.splits), one.path.name) == (False, ["validation"], "validation.exact.json")
+
+
+def test_a_set_out_of_distribution_shows_its_report(reader: Path, tmp_path: Path) -> None:
+    write_hans(tmp_path / "hans")
+    scores = evaluation.score(reader, "hans", data=tmp_path, out=tmp_path / "r")
+    assert isinstance(scores, ClassifierScores)
+    assert ">heuristic: lexical_overlap</td>" in scores._repr_html_()
+    assert set(scores.accuracy.index.get_level_values("subset")) == {"full"}
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
