@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,9 +75,9 @@ class PhaseRecord:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FilterResult:
-    """Outcome of `filter_dataset`; arrays have length N in input order.
+    """Outcome of `filter_dataset`; arrays have length N in input order. A notebook shows its phases as a table.
 
     Attributes
     ----------
@@ -105,3 +106,26 @@ class FilterResult:
     removed_in_phase: NDArray[np.int64]
     history: tuple[PhaseRecord, ...]
     stop_reason: StopReason
+
+    def __repr__(self) -> str:
+        return f"<FilterResult: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        head = ("phase", "rows", "mean predictability", "at least tau", "removed", "seconds")
+        lines = []
+        for record in self.history:
+            counts = (f"{record.eligible:,}", f"{record.removed:,}", f"{record.seconds:.1f}")
+            lines.append(_html_row((record.phase, f"{record.size:,}", f"{record.bias:.4f}", *counts), "td"))
+        return f"<p>{escape(self._summary())}</p>\n<table>\n{_html_row(head, 'th')}\n{chr(10).join(lines)}\n</table>"
+
+    def _summary(self) -> str:
+        kept, phases = int(self.kept.sum()), len(self.history)
+        biases = [record.bias for record in self.history]
+        return (
+            f"{kept:,} of {len(self.kept):,} rows kept, {phases} phase{'s' * (phases != 1)}, stopped: "
+            f"{self.stop_reason}; mean predictability {biases[0]:.4f} in the first phase, {biases[-1]:.4f} in the last"
+        )
+
+
+def _html_row(cells: tuple[object, ...], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"

@@ -1,9 +1,12 @@
-"""What a person reads on a terminal: tables, and a probe-set row."""
+"""What a person reads on a terminal or in a notebook: tables, and a probe-set row."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
 from typing import Any
 
 from builders.filtered import CONFIGS
@@ -45,6 +48,46 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
         cells = enumerate(zip(row, widths, strict=True))
         lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in cells).rstrip())
     return lines
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text, its first row the head; the columns of `right` are aligned to the right."""
+
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = ()
+
+
+def blocks_text(blocks: Iterable[str | Grid]) -> str:
+    """Lay out lines and tables for a terminal."""
+    return "\n".join(
+        line
+        for block in blocks
+        for line in (aligned(block.rows, right=block.right) if isinstance(block, Grid) else [block])
+    )
+
+
+def blocks_html(blocks: Iterable[str | Grid]) -> str:
+    """Lay out lines and tables for a notebook: lines up to an empty one are a paragraph, all text is escaped."""
+    parts = []
+    for kind, some in groupby(blocks, key=lambda block: type(block) if block else None):
+        if kind is Grid:
+            parts += [_table(grid) for grid in some if isinstance(grid, Grid)]
+        elif kind is str:
+            parts.append(f"<p>{'<br>'.join(escape(str(line)) for line in some)}</p>")
+    return "\n".join(parts)
+
+
+def _table(grid: Grid) -> str:
+    head, *body = grid.rows
+    lines = (_cells(grid, row, "td") for row in body)
+    return f"<table>\n<thead>{_cells(grid, head, 'th')}</thead>\n<tbody>{''.join(lines)}</tbody>\n</table>"
+
+
+def _cells(grid: Grid, row: Sequence[str], tag: str) -> str:
+    sides = ("right" if i in grid.right else "left" for i in range(len(row)))
+    cells = (f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(sides, row, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def spec_text(spec: SetSpec) -> str:

@@ -14,7 +14,8 @@ from evaluation.classifiers.run import ClassifierOptions, evaluate_filtered, eva
 from evaluation.classifiers.suites import suite_specs
 from evaluation.errors import EvaluationError
 from evaluation.models import CLASSIFIERS, ModelRef, resolve_model
-from evaluation.run import Engine, Evaluated, Options, evaluate_all
+from evaluation.results import ClassifierScores, ProbeScores
+from evaluation.run import Engine, Options, evaluate_all
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def evaluate_any(
     overwrite: bool = False,
     revision: str | None = None,
     kind: str | None = None,
-) -> Iterator[Evaluated]:
+) -> Iterator[ProbeScores | ClassifierScores]:
     """Score a model on sets that are for its kind.
 
     Parameters
@@ -103,7 +104,7 @@ def evaluate_any(
 
 def _evaluate_classifier(
     ref: ModelRef, sets: Sets, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
-) -> Iterator[Evaluated]:
+) -> Iterator[ClassifierScores]:
     known = list_sets()
     suite = suite_specs(sets.suite) if sets.suite else ()
     specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if _is_ood(source))]

@@ -57,7 +57,7 @@ def backend_arguments(backend: str, at_once: int) -> Mapping[str, Any]:
     Raises
     ------
     EvaluationError
-        If there is no such backend, or it is not installed.
+        If there is no such backend, it is not installed, or no scheduler of Dask is known.
     """
     check_choice("backend", backend, BACKENDS)
     if backend == HERE:
@@ -67,8 +67,21 @@ def backend_arguments(backend: str, at_once: int) -> Mapping[str, Any]:
         if backend == "ray":
             importlib.import_module("ray.util.joblib").register_ray()
         else:
-            importlib.import_module("distributed")  # registers itself
+            _connect(importlib.import_module("distributed"))  # registers itself
     except ImportError as error:
         hint = f"pip install 'probesieve[{backend}]'"
         raise EvaluationError(f"backend {backend} is not installed; run: {hint}") from error
     return {"backend": backend}
+
+
+def _connect(distributed: Any) -> None:
+    """Connect to the scheduler of Dask's configuration, unless this process has a client."""
+    try:
+        distributed.get_client()
+    except ValueError as error:
+        if not importlib.import_module("dask").config.get("scheduler-address", None):
+            message = (
+                "backend dask needs a scheduler: set DASK_SCHEDULER_ADDRESS to its address, such as tcp://host:8786"
+            )
+            raise EvaluationError(message) from error
+        distributed.Client()

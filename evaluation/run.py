@@ -20,6 +20,7 @@ from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef
 from evaluation.parallel import backend_arguments, in_parallel
 from evaluation.probe_sets import ProbeSet, default_sets, open_probe_set
+from evaluation.results import ProbeScores
 from evaluation.sampling import sample_rows
 from evaluation.scorers import check_options, make_scorer
 from evaluation.scorers.base import Scorer
@@ -87,15 +88,6 @@ class Engine:
         return 64 if self.batch_size is None else self.batch_size
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """A result, where it lies, and whether this call made it."""
-
-    result: dict[str, Any]
-    path: Path
-    fresh: bool
-
-
 def evaluate_all(
     ref: ModelRef,
     datasets: Sequence[str] | None,
@@ -106,7 +98,7 @@ def evaluate_all(
     overwrite: bool = False,
     config: str | None = None,
     dataset_revision: str | None = None,
-) -> Iterator[Evaluated]:
+) -> Iterator[ProbeScores]:
     """Score a model on several probe sets; everything is pinned before the first is scored.
 
     Parameters
@@ -131,7 +123,7 @@ def evaluate_all(
 
 def evaluate(
     ref: ModelRef, probes: ProbeSet, options: Options, *, engine: Engine, out: Path, overwrite: bool = False
-) -> Evaluated:
+) -> ProbeScores:
     """Score a model on a probe set, or give the result that is there; a run that was stopped goes on.
 
     Parameters
@@ -158,7 +150,7 @@ def evaluate(
     place = store.place_of(out, ref, f"{probes.name}@{probes.version}", probes.config, options.protocol)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.revision, **asdict(options)}
     if not overwrite and (found := store.read_result(place, settings)):
-        return Evaluated(found, place.result, fresh=False)
+        return ProbeScores(found, place.result, fresh=False)
     scorer = _scorer(ref, options, engine)
     able, coverage = scorer.select(probes.rows)
     rows = probes.rows.filter(pa.array(able))
@@ -189,7 +181,7 @@ def evaluate(
             **aggregates_of(rows, scores, seed=options.seed),
         }
         store.finish(place, result, scores)
-    return Evaluated(result, place.result, fresh=True)
+    return ProbeScores(result, place.result, fresh=True)
 
 
 def _check(ref: ModelRef, options: Options, engine: Engine) -> None:

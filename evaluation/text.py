@@ -1,12 +1,12 @@
-"""A stored result as text for a terminal."""
+"""A stored result as text for a terminal, and as tables for a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builders.reading import aligned
-from evaluation.classifiers.text import classifier_text
+from builders.reading import Grid, blocks_html, blocks_text
+from evaluation.classifiers.text import classifier_blocks
 from evaluation.metrics import METRICS
 
 TOP = 5
@@ -20,17 +20,42 @@ def result_text(result: Mapping[str, Any]) -> str:
     result : mapping
         A result as it is stored, of a probe set or a classifier.
     """
-    if "splits" in result:
-        return classifier_text(result)
+    return blocks_text(_blocks(result))
+
+
+def result_html(result: Mapping[str, Any]) -> str:
+    """Lay out what `result_text` does as HTML, with text from data and model names escaped."""
+    return blocks_html(_blocks(result))
+
+
+def probe_line(result: Mapping[str, Any]) -> str:
+    """Give the aggregates of a result on a probe set in one line."""
+    metrics = result["metrics"]
+    parts = [f"{METRICS[name].symbol} {digits(entry['value'])}" for name, entry in metrics.items()]
+    if metrics["mu"]["low"] is not None:
+        interval = interval_text(metrics["mu"]["low"], metrics["mu"]["high"])
+        parts[0] += f" (corrected {digits(metrics['mu']['corrected'])}, {interval})"
+    return f"{_what(result)}: {', '.join(parts)}"
+
+
+def _what(result: Mapping[str, Any]) -> str:
     model, dataset, settings = result["model"], result["dataset"], result["settings"]
     drawn = f"{result['rows']:,} of {dataset['rows']:,} rows" if result["rows"] < dataset["rows"] else "all rows"
-    associations = result["tables"]["subject_attribute"]
-    lines = [
+    return (
         f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}, "
-        f"config {dataset['config']}, protocol {settings['protocol']}, {drawn}",
+        f"config {dataset['config']}, protocol {settings['protocol']}, {drawn}"
+    )
+
+
+def _blocks(result: Mapping[str, Any]) -> list[str | Grid]:
+    if "splits" in result:
+        return classifier_blocks(result)
+    associations = result["tables"]["subject_attribute"]
+    return [
+        _what(result),
         *_remarks(result),
         "",
-        *aligned(
+        Grid(
             [
                 ("", "value", "corrected", "95 % interval", "n", "range", "ideal", "what"),
                 *(_metric(name, entry) for name, entry in result["metrics"].items()),
@@ -44,7 +69,6 @@ def result_text(result: Mapping[str, Any]) -> str:
         "",
         "Measures stereotyping associations on this set's names, templates and statements; certifies nothing.",
     ]
-    return "\n".join(lines)
 
 
 def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
@@ -54,7 +78,7 @@ def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     return (metric.symbol, *shown, f"{entry['n']:,}", metric.range, ideal, f"{metric.title}; {metric.direction}")
 
 
-def _associations(table: Mapping[str, Sequence[Any]]) -> list[str]:
+def _associations(table: Mapping[str, Sequence[Any]]) -> list[str | Grid]:
     """The subjects and attributes with the largest |γ|; above 0 they go together, below they are kept apart."""
     order = sorted(range(len(table["n"])), key=lambda i: -abs(table["gamma"][i]))[:TOP]
     rows = [("subject", "attribute", "γ", "95 % interval", "q", "n")]
@@ -64,7 +88,7 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str]:
         rows.append((*facts, digits(table["q"][i]), f"{table['n'][i]:,}"))
     sure = sum(q is not None and q <= 0.05 for q in table["q"])
     verdict = f"{sure:,} of the pairs stand" if sure else "No pair stands"
-    return [*aligned(rows, right=(2, 4, 5)), "", f"{verdict} out from chance (q at most 0.05)."]
+    return [Grid(rows, right=(2, 4, 5)), "", f"{verdict} out from chance (q at most 0.05)."]
 
 
 def _remarks(result: Mapping[str, Any]) -> list[str]:

@@ -31,7 +31,7 @@ app = typer.Typer(
     "Example: probesieve build unqover religion",
     **_SETTINGS,
 )
-build_app = typer.Typer(help="Build dataset folders.", **_SETTINGS)
+build_app = typer.Typer(help="Build dataset folders.\n\nExample: probesieve build unqover religion", **_SETTINGS)
 app.add_typer(build_app, name="build")
 
 

@@ -82,7 +82,6 @@ def evaluate(
     from evaluation.dispatch import Sets, evaluate_any, on_disk
     from evaluation.hub_results import check_on_hub, write_eval_results
     from evaluation.run import Engine, Options
-    from evaluation.text import result_text
 
     if not progress:
         switch_off()
@@ -109,7 +108,7 @@ def evaluate(
     results = []
     for done in evaluate_any(model, sets, options, of_classifier, **how):
         results.append(done.result)
-        print(f"{result_text(done.result)}\n\n{'Stored' if done.fresh else 'Was there'}: {done.path}\n")
+        print(f"{done}\n\n{'Stored' if done.fresh else 'Was there'}: {done.path}\n")
     if eval_results:
         print("\n".join(f"Written: {path}" for path in write_eval_results(results, eval_results)))
 

@@ -35,7 +35,8 @@ from evaluation.classifiers.train import make_settings, train_classifier
 from evaluation.classifiers.words import predict_by_words
 from evaluation.errors import EvaluationError
 from evaluation.models import resolve_model
-from evaluation.run import Engine, Evaluated
+from evaluation.results import ClassifierScores
+from evaluation.run import Engine
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Bench:
         done = self._scored(self.checkpoint(source, model, seed), source.key, split)
         return pq.read_table(done.path.with_suffix(".parquet"))
 
-    def _scored(self, checkpoint: Path, key: str, split: str) -> Evaluated:
+    def _scored(self, checkpoint: Path, key: str, split: str) -> ClassifierScores:
         results = self._out / "results"
         source = self.built(key).source
         return evaluate_classifier(

@@ -24,7 +24,8 @@ from evaluation.errors import EvaluationError
 from evaluation.loading import DTYPES
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice, resolve_model
 from evaluation.parallel import backend_arguments
-from evaluation.run import Engine, Evaluated
+from evaluation.results import ClassifierScores
+from evaluation.run import Engine
 
 PROTOCOL = "exact"
 
@@ -79,7 +80,7 @@ def evaluate_classifier(
     revision: str | None = None,
     kind: str | None = None,
     dataset_revision: str | None = None,
-) -> Evaluated:
+) -> ClassifierScores:
     """Score a classifier on a filtered set, or give the results that are there; a run that was stopped goes on.
 
     Parameters
@@ -99,7 +100,7 @@ def evaluate_classifier(
 
     Returns
     -------
-    Evaluated
+    ClassifierScores
         Its result is that of the last split but for ``splits``, where each split has its summary, and ``rows`` and
         ``seconds``, which are sums. ``splits[SPLIT]["accuracy"][SUBSET]`` has ``value``, ``low``, ``high`` and ``n``,
         or is None where SUBSET (full, kept, removed, random) has no rows. Its path is the folder of the results where
@@ -113,12 +114,7 @@ def evaluate_classifier(
     ref = resolve_model(model, revision, kind=kind)
     built = find_built(dataset, dataset_revision)
     found = list(evaluate_filtered(ref, built, options, engine=engine, out=out, splits=splits, overwrite=overwrite))
-    last = found[-1]
-    if len(found) == 1:
-        return last
-    summaries = {split: summary for one in found for split, summary in one.result["splits"].items()}
-    sums = {name: sum(one.result[name] for one in found) for name in ("rows", "seconds")}
-    return Evaluated({**last.result, **sums, "splits": summaries}, last.path.parent, any(one.fresh for one in found))
+    return ClassifierScores.joined(found)
 
 
 def evaluate_filtered(
@@ -130,7 +126,7 @@ def evaluate_filtered(
     out: Path,
     splits: Sequence[str] | None = None,
     overwrite: bool = False,
-) -> Iterator[Evaluated]:
+) -> Iterator[ClassifierScores]:
     """Score a classifier on the splits of a filtered set, one result a split.
 
     Parameters
@@ -180,7 +176,7 @@ def evaluate_ood(
     split: str | None = None,
     revision: str | None = None,
     overwrite: bool = False,
-) -> Iterator[Evaluated]:
+) -> Iterator[ClassifierScores]:
     """Score a classifier on sets out of distribution; all are read by this call, before the first is scored.
 
     Parameters
@@ -216,7 +212,7 @@ def evaluate_ood(
 
 def _evaluate(
     ref: ModelRef, part: _Part, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
-) -> Evaluated:
+) -> ClassifierScores:
     how = How(ref, options.dtype, engine)
     _check(how, options)
     facts = part.facts
@@ -227,7 +223,7 @@ def _evaluate(
     if not overwrite and (found := store.read_result(place, settings)):
         broken = found["splits"][part.split]["broken"]
         check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
-        return Evaluated(found, place.result, fresh=False)
+        return ClassifierScores(found, place.result, fresh=False)
     everything = part.read()
     check_together(ref, everything)
     classifier = loaded(how)
@@ -258,7 +254,7 @@ def _evaluate(
         store.finish(place, result, predictions)
     if count := summary["broken"]["rows"]:
         _logger.warning("%d images of %s, split %s, could not be read and are left out", count, rows.name, part.split)
-    return Evaluated(result, place.result, fresh=True)
+    return ClassifierScores(result, place.result, fresh=True)
 
 
 def _check(how: How, options: ClassifierOptions) -> None:

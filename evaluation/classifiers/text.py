@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builders.reading import aligned
+from builders.reading import Grid, aligned
 from evaluation.classifiers.difficulty import Difficulty
 from evaluation.classifiers.humans import Humans
 from evaluation.classifiers.metrics import Rate
@@ -20,7 +20,7 @@ _WHAT = {
 }
 
 
-def classifier_text(result: Mapping[str, Any]) -> str:
+def classifier_blocks(result: Mapping[str, Any]) -> list[str | Grid]:
     """Lay out a result: what was scored how, then each split's accuracy by subset, by class and by group.
 
     Parameters
@@ -28,29 +28,43 @@ def classifier_text(result: Mapping[str, Any]) -> str:
     result : mapping
         A result as it is stored, or of several splits.
     """
-    model, dataset, settings = result["model"], result["dataset"], result["settings"]
-    lines = [
-        f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}",
+    settings, most = result["settings"], result["dataset"]["rows"]
+    lines: list[str | Grid] = [
+        _what(result),
         f"classes: {result['labels']['rule']}",
     ]
-    if settings["limit"] is not None and settings["limit"] < dataset["rows"]:
-        lines.append(f"{settings['limit']:,} of {dataset['rows']:,} rows, drawn at random with seed {settings['seed']}")
+    if settings["limit"] is not None and settings["limit"] < most:
+        lines.append(f"{settings['limit']:,} of {most:,} rows, drawn at random with seed {settings['seed']}")
     for split, summary in result["splits"].items():
         lines += ["", f"{split}: {summary['rows']:,} rows", "", *_split(summary)]
-    return "\n".join(lines)
+    return lines
 
 
-def _split(summary: Mapping[str, Any]) -> list[str]:
+def classifier_line(result: Mapping[str, Any]) -> str:
+    """Give the accuracies of a result in one line."""
+    splits = []
+    for split, summary in result["splits"].items():
+        shares = (f"{name} {found['value']:.3f}" for name, found in summary["accuracy"].items() if found)
+        splits.append(f"{split} ({summary['rows']:,} rows): accuracy {', '.join(shares)}")
+    return f"{_what(result)}; {'; '.join(splits)}"
+
+
+def _what(result: Mapping[str, Any]) -> str:
+    model, dataset = result["model"], result["dataset"]
+    return f"{model['name']} ({model['kind']}, {model['sha'][:12]}) on {dataset['name']} {dataset['version']}"
+
+
+def _split(summary: Mapping[str, Any]) -> list[str | Grid]:
     if summary["report"] is not None:
         lines = _report(summary["report"])
     else:
         there = [name for name in SUBSETS if summary["accuracy"][name]]
         rows = [(name, *_rate(summary["accuracy"][name]), f"{summary['ece'][name]:.3f}", _WHAT[name]) for name in there]
-        lines = aligned([("", "accuracy", "95 % interval", "n", "ECE", "what"), *rows], right=(1, 3, 4))
+        lines = [Grid([("", "accuracy", "95 % interval", "n", "ECE", "what"), *rows], right=(1, 3, 4))]
         lines += _by_class(summary["classes"], there)
         for column in summary["groups"][there[0]]:
             parts = {name: summary["groups"][name][column] for name in there}
-            lines += ["", *_breakdown(column, parts)]
+            lines += ["", _breakdown(column, parts)]
     if fall := summary["drop"]:
         lines += ["", f"Drop from all rows to the kept: {fall['value']:.3f} ({fall['low']:.3f} to {fall['high']:.3f})."]
     if summary["label_order"]:
@@ -61,23 +75,23 @@ def _split(summary: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _by_class(classes: Mapping[str, Any], there: Sequence[str]) -> list[str]:
+def _by_class(classes: Mapping[str, Any], there: Sequence[str]) -> list[str | Grid]:
     """Accuracy of each class, or the lowest of many."""
     parts = {name: classes[name] for name in there}
     full = parts[there[0]]
     if len(full) <= _MOST_CLASSES:
-        return ["", *_breakdown("class", parts)]
+        return ["", _breakdown("class", parts)]
     lowest = sorted(full, key=lambda name: (full[name]["value"], name))[:_MOST_CLASSES]
     few = {name: {label: rates[label] for label in lowest if label in rates} for name, rates in parts.items()}
     return [
         "",
         f"The {_MOST_CLASSES} of {len(full):,} classes with the lowest accuracy:",
         "",
-        *_breakdown("class", few),
+        _breakdown("class", few),
     ]
 
 
-def _breakdown(title: str, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _breakdown(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Grid:
     """A table with a row a value and a column a subset."""
     values = list(dict.fromkeys(value for rates in parts.values() for value in rates))
     first = next(iter(parts.values()))
@@ -85,10 +99,10 @@ def _breakdown(title: str, parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     for value in values:
         shares = (f"{rates[value]['value']:.3f}" if value in rates else "" for rates in parts.values())
         rows.append((value, *shares, f"{first[value]['n']:,}" if value in first else ""))
-    return aligned([(title, *parts, "n"), *rows], right=range(1, len(parts) + 2))
+    return Grid([(title, *parts, "n"), *rows], right=range(1, len(parts) + 2))
 
 
-def _report(report: Mapping[str, Any]) -> list[str]:
+def _report(report: Mapping[str, Any]) -> list[str | Grid]:
     """The scores of a set out of distribution, as its authors break them down, beside what is known of others."""
     groups = [
         (f"{column}: {value}", scores)
@@ -102,7 +116,7 @@ def _report(report: Mapping[str, Any]) -> list[str]:
     names = (name.replace("_", " ") for name in others)
     head = ("", "accuracy", "95 % interval", *names, *(f"of {label}" for label in labels), "n")
     rows = [_scores(name, scores, others, labels) for name, scores in every]
-    lines = aligned([head, *rows], right=(1, *range(3, len(head))))
+    lines: list[str | Grid] = [Grid([head, *rows], right=(1, *range(3, len(head))))]
     for reference in report["references"]:
         of = f" of {reference['label']}" if reference["label"] else ""
         known = ", ".join(f"{name} {value:.3f}" for name, value in reference["accuracy"].items())

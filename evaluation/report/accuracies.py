@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.classifiers.metrics import difference_of_subsets
-from evaluation.classifiers.sets import FULL, IN_RANDOM, KEPT, PART, RANDOM, REMOVED, subsets_of
-from evaluation.classifiers.summary import BROKEN, PREDICTED
+from evaluation.classifiers.sets import BROKEN, FULL, IN_RANDOM, KEPT, PART, PREDICTED, RANDOM, REMOVED, subsets_of
 from evaluation.report.charts import GRAY, LINES, PALETTE, in_lines
 from evaluation.report.inputs import Inputs
 from evaluation.report.page import Column, Figure, Table

@@ -13,7 +13,8 @@ from builders.folder import verify_folder
 from evaluation.errors import EvaluationError
 from evaluation.hub_results import build_score_set, write_eval_results
 from evaluation.probe_sets import open_probe_set
-from evaluation.run import Evaluated, Options, evaluate
+from evaluation.results import Evaluated
+from evaluation.run import Options, evaluate
 from tests.evaluation.test_run import CPU, folder, model  # noqa: F401  (fixtures)
 
 

@@ -152,14 +152,16 @@ def test_a_class_of_ones_own_is_built_by_the_same_command(tiny_toml: Path, tmp_p
     assert (tmp_path / "out" / "unqover-tiny" / "qa" / "test-00000-of-00001.parquet").is_file()
 
 
-def test_the_readmes_first_row_is_the_first_row() -> None:
+def test_the_quickstarts_first_row_is_the_first_row() -> None:
     shown = call("show", "unqover-religion", "--row", "0").stdout
-    (context,) = re.findall(r'probes\[0\]\["context_12"\] +# \'(.*)\'', (REPOSITORY / "README.md").read_text("utf-8"))
+    page = (REPOSITORY / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    (context,) = re.findall(r'probes\[0\]\["context_12"\] +# \'(.*)\'', page)
     assert context in shown
 
 
-def test_the_readmes_own_class_builds(tmp_path: Path) -> None:
-    (toml,) = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+def test_the_pages_own_class_builds(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "probe-sets.md").read_text(encoding="utf-8")
+    (toml,) = re.findall(r"<!-- file: age.toml -->\n```toml\n(.*?)```", page, re.DOTALL)
     (tmp_path / "age.toml").write_text(toml, encoding="utf-8")
     shown = call("show", "unqover-age", "--lists", tmp_path / "age.toml")
     assert "an elderly" in shown.stdout

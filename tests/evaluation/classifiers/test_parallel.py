@@ -17,6 +17,7 @@ from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier
 from evaluation.classifiers.scoring import How, loaded
 from evaluation.errors import EvaluationError
 from evaluation.models import resolve_model
+from evaluation.parallel import backend_arguments
 from evaluation.run import Engine
 from tests.builders.features.image_sets import colours, recipe
 from tests.evaluation.classifiers.test_image_classifiers import build_colours
@@ -71,6 +72,26 @@ def test_a_local_dask_cluster_decides_as_one_process(planted: Built, reader: Pat
     with distributed.Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None):
         two = predictions(reader, planted, tmp_path / "two", replace(CPU, backend="dask", workers=2))
     assert two.equals(one)
+
+
+@pytest.mark.filterwarnings("default")  # of Dask
+def test_dask_connects_to_the_scheduler_of_its_configuration() -> None:
+    distributed = pytest.importorskip("dask.distributed", reason="Dask is not installed")
+    import dask
+
+    with (
+        dask.config.set({"scheduler-address": None}),
+        pytest.raises(EvaluationError, match="DASK_SCHEDULER_ADDRESS"),
+    ):
+        backend_arguments("dask", 2)
+    cluster = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None)
+    with cluster, dask.config.set({"scheduler-address": cluster.scheduler_address}):
+        assert backend_arguments("dask", 2) == {"backend": "dask"}
+        client = distributed.get_client()
+        assert client.scheduler.address == cluster.scheduler_address
+        backend_arguments("dask", 2)
+        assert distributed.get_client() is client
+        client.close()
 
 
 def test_a_run_of_two_processes_goes_on_where_it_was(
