@@ -18,7 +18,7 @@ from evaluation.run import Engine, Evaluated, Options
 from unqover_data import read_toml
 
 LISTS = Path(__file__).with_name("towns.toml")
-PLANTS = (Plant("Bovrian", "garden", 0.8), Plant("Elmovian", "kitchen", 0.6), Plant("Galdish", "music", -0.7))
+PLANTS = (Plant("Bovrian", "garden", 0.7), Plant("Elmovian", "kitchen", 0.6), Plant("Galdish", "music", -0.7))
 SAMPLE = "1200"
 
 _KINDS: tuple[Literal["qa", "mlm"], ...] = ("qa", "mlm")

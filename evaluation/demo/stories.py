@@ -22,7 +22,7 @@ from unqover_data.model import MASK
 OPEN, TOLD = 4, 8
 """Stories of each kind that a row gives: orders x polarities, and for told ones x which of the two it was."""
 
-_WHIM = 0.1
+_WHIM = 0.15
 
 
 @dataclass(frozen=True)
