@@ -1,0 +1,113 @@
+"""The report on results and built folders: one HTML page that opens without a network, or text for a terminal.
+
+A view of the page is a module here with ``section(inputs) -> Section | None``, listed in `SECTIONS`; None where the
+inputs have nothing for it. What a `Section` is made of: `evaluation.report.page`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from evaluation.errors import EvaluationError
+from evaluation.report.inputs import Inputs, read_inputs
+from evaluation.report.page import Section, page
+from evaluation.store import write_text
+
+SECTIONS = (
+    "overview",
+    "models",
+    "ranks",
+)
+"""Modules of the views, in the order of their tabs."""
+
+WARNING = (
+    "This report names groups of people together with offensive statements about them. The statements are data, made "
+    "to measure what models associate with whom. Nobody asserts them."
+)
+FOOTER = (
+    "Made by probesieve from stored results. Methods: Li et al. 2020, UnQovering Stereotyping Biases via "
+    "Underspecified Questions; Le Bras et al. 2020, Adversarial Filters of Dataset Biases."
+)
+
+
+def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, bases: Iterable[str] = ()) -> Path:
+    """Write the report as one HTML file that needs neither a server nor a network.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Result JSON files, results folders, dataset folders; see `evaluation.report.inputs.read_inputs`.
+    out : Path
+        The file; one that is there is replaced.
+    title : str, optional
+        Of the page.
+    bases : iterable of str
+        ``TUNED=BASE`` for models whose base their names do not tell.
+
+    Raises
+    ------
+    EvaluationError
+        If there is nothing to report, or a result cannot be read.
+    BuildError
+        If a dataset folder cannot be read.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise EvaluationError(f"--out must be a file that ends in .html, not {out}")
+    inputs = read_inputs(paths, bases=bases)
+    sections = sections_of(inputs)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    heading = title or "What the models associate, and what the filters kept"
+    write_text(out, page(heading, _lead(inputs), sections, warning=WARNING, footer=FOOTER))
+    return out
+
+
+def report_text(paths: Sequence[Path], *, bases: Iterable[str] = (), color: bool = False) -> str:
+    """Give the summary tables of a report for a terminal.
+
+    Parameters
+    ----------
+    paths, bases
+        As for `write_report`.
+    color : bool
+        Whether the terminal shows colours.
+
+    Raises
+    ------
+    EvaluationError, BuildError
+        As `write_report`.
+    """
+    from evaluation.report.text import inputs_text
+
+    return inputs_text(read_inputs(paths, bases=bases), WARNING, color=color)
+
+
+def sections_of(inputs: Inputs) -> list[Section]:
+    """Give the views for which there is something.
+
+    Raises
+    ------
+    EvaluationError
+        If there is none.
+    """
+    made = [import_module(f"{__name__}.{name}").section(inputs) for name in SECTIONS]
+    sections = [section for section in made if section]
+    if not sections:
+        raise EvaluationError("there is no result and no dataset folder to report: score a model with probesieve eval")
+    return sections
+
+
+def _lead(inputs: Inputs) -> str:
+    parts = []
+    if inputs.probes:
+        parts.append(f"{_many(len(inputs.models), 'model')} on {_many(len(inputs.datasets), 'probe set')}")
+    if inputs.classifiers:
+        parts.append(_many(len(inputs.classifiers), "result") + " of classifiers")
+    if inputs.folders:
+        parts.append(_many(len(inputs.folders), "dataset folder"))
+    return ", ".join(parts) + "."
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

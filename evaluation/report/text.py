@@ -1,0 +1,144 @@
+"""The report for those who stay on a terminal: summary tables, aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from builders.reading import aligned
+from evaluation.metrics import METRICS
+from evaluation.report import models, overview, ranks
+from evaluation.report.inputs import Inputs
+from evaluation.report.page import Block, Column, Items, Table, Text
+from evaluation.text import digits, interval_text
+
+_BOLD, _YELLOW, _OFF = "\x1b[1m", "\x1b[33m", "\x1b[0m"
+_ENDS, _PAIRS = 5, 5
+
+
+def inputs_text(inputs: Inputs, warning: str, *, color: bool = False) -> str:
+    """Lay out the summary of a report.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        What was found.
+    warning : str
+        Comes first.
+    color : bool
+        Whether the terminal shows colours.
+    """
+    blocks = [Text(warning, "warning", "Content warning.")]
+    return "\n\n".join(_block(block, color) for block in [*blocks, *(b for part in PARTS for b in part(inputs))])
+
+
+def _probes(inputs: Inputs) -> list[Block]:
+    if not inputs.probes:
+        return []
+    said = [Text(sentences, lead=whose) for whose, sentences in overview.verdicts(inputs)]
+    return [Text("Which model is worse?", "heading"), *said, _aggregates(inputs), *models.shift(inputs)]
+
+
+def _aggregates(inputs: Inputs) -> Table:
+    results = [result for some in inputs.datasets.values() for result in some]
+    columns = [
+        Column("set", [result.dataset for result in results]),
+        Column("model", [inputs.labels[result.model] for result in results]),
+        Column("rows", [result.content["rows"] for result in results], "count"),
+    ]
+    for name in models.HEADS:
+        entries = [result.content["metrics"][name] for result in results]
+        symbol = METRICS[name].symbol
+        columns.append(Column(symbol, [entry["value"] for entry in entries], "number"))
+        if name == "mu":
+            columns.append(Column("corrected", [entry["corrected"] for entry in entries], "number"))
+            columns.append(Column("95 % interval", [[e[end] for e in entries] for end in ("low", "high")], "interval"))
+    note = "μ bias intensity, η bias count, δ and ε errors of position and negation: lower is better, 0 is ideal."
+    return Table("All models", columns, note)
+
+
+def _ranks(inputs: Inputs) -> list[Block]:
+    blocks: list[Block] = []
+    for dataset, results in inputs.datasets.items():
+        for block in ranks.of_set(inputs, dataset, results):
+            if isinstance(block, Table):
+                kept = [one for one in block.columns if one.name in ("subject", "group", "mean rank", "deviation")]
+                blocks.append(_ends(Table(block.title, kept, block.note)))
+    return blocks
+
+
+def _ends(table: Table) -> Table:
+    """The first and the last rows of a long table."""
+    size = len(table.columns[0])
+    if size <= 2 * _ENDS + 1:
+        return table
+    some = [*range(_ENDS), *range(size - _ENDS, size)]
+    columns = [Column(c.name, [c.values[i] for i in some], c.kind, decimals=c.decimals) for c in table.columns]
+    return Table(f"{table.title}, the first and the last {_ENDS} of {size}", columns)
+
+
+def _associations(inputs: Inputs) -> list[Block]:
+    """The pairs with the largest |γ| of each result."""
+    rows: list[dict[str, Any]] = []
+    for dataset, results in inputs.datasets.items():
+        for result in results:
+            table = result.content["tables"]["subject_attribute"]
+            order = sorted(range(len(table["n"])), key=lambda i: -abs(table["gamma"][i]))[:_PAIRS]
+            named = {"set": dataset, "model": inputs.labels[result.model]}
+            rows += [named | {key: values[i] for key, values in table.items()} for i in order]
+    if not rows:
+        return []
+
+    def of(key: str) -> list[Any]:
+        return [row[key] for row in rows]
+
+    columns = [Column(name, of(name)) for name in ("set", "model", "subject", "attribute")]
+    columns.append(Column("γ", of("gamma"), "number"))
+    columns.append(Column("95 % interval", [of("gamma_low"), of("gamma_high")], "interval"))
+    columns += [Column("q", of("q"), "number"), Column("n", of("n"), "count")]
+    note = "γ from -1 to 1, 0 is ideal; above 0 the subject goes with the attribute. Trust pairs with a small q."
+    return [Table(f"Strongest associations, {_PAIRS} of each model", columns, note)]
+
+
+PARTS: tuple[Callable[[Inputs], Sequence[Block]], ...] = (_probes, _associations, _ranks)
+"""What gives the blocks of a view for the terminal, in their order; figures and views are left out."""
+
+
+def _block(block: Block, color: bool) -> str:
+    if isinstance(block, Table):
+        head, *lines = _lines(block)
+        parts = [_styled(block.title, _BOLD, color), "", _styled(head, _BOLD, color), *lines]
+        return "\n".join([*parts, *(["", block.note] if block.note else [])])
+    if isinstance(block, Items):
+        return "\n".join(f"- {_printable(text)}" for text in block.texts)
+    if isinstance(block, Text):
+        text = _printable(f"{block.lead} {block.text}".strip())
+        return _styled(text, {"heading": _BOLD, "warning": _YELLOW}.get(block.kind, ""), color)
+    raise TypeError(f"{type(block).__name__} has no form on a terminal")
+
+
+def _lines(table: Table) -> list[str]:
+    size = len(table.columns[0])
+    rows = [tuple(_printable(_cell(column, row)) for column in table.columns) for row in range(size)]
+    numbers = [place for place, column in enumerate(table.columns) if column.kind in ("number", "count")]
+    return aligned([tuple(_printable(column.name) for column in table.columns), *rows], right=numbers)
+
+
+def _cell(column: Column, row: int) -> str:
+    if column.kind == "interval":
+        return interval_text(column.values[0][row], column.values[1][row])
+    value = column.values[row]
+    if value is None or column.kind == "text":
+        return value or ""
+    if column.kind == "count":
+        return f"{value:,}"
+    return digits(value) if column.decimals is None else f"{value:.{column.decimals}f}"
+
+
+def _printable(text: str) -> str:
+    """Take out what a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
+
+
+def _styled(text: str, style: str, color: bool) -> str:
+    return f"{style}{text}{_OFF}" if color and style else text

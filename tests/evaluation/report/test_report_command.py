@@ -1,0 +1,60 @@
+"""``probesieve report`` as a person meets it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from probesieve.cli import main
+from tests.probesieve.test_cli import call
+
+
+def test_the_script_writes_the_page(few_results: Path, few_folder: Path, tmp_path: Path) -> None:
+    script = (sys.executable, "scripts/make_report.py")
+    done = call(few_results, few_folder, "--out", tmp_path / "sub" / "report.html", "--title", "Mine", command=script)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Written:" in done.stdout
+    assert "<title>Mine</title>" in (tmp_path / "sub" / "report.html").read_text(encoding="utf-8")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["probesieve", "report", *map(str, args)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_text_is_coloured_on_a_terminal_alone(
+    few_results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert run(monkeypatch, few_results, "--text") == 0
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run(monkeypatch, few_results, "--text") == 0
+    assert "\x1b[1m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(monkeypatch, few_results, "--text") == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(
+    few_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "report.html"
+    broken = tmp_path / "broken.json"
+    broken.write_text("{", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    for args, message in (
+        ((tmp_path / "none",), "there is nothing at"),
+        ((tmp_path / "empty",), "holds no result and no dataset folder"),
+        ((broken,), "is not valid JSON"),
+        ((few_results, "--base", "one"), "must be TUNED=BASE"),
+    ):
+        assert run(monkeypatch, *args, "--out", out) == 2
+        said = capsys.readouterr().err
+        assert message in said
+        assert len(said.strip().splitlines()) == 1
+    assert not out.exists()
