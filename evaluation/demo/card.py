@@ -36,8 +36,8 @@ exist, and is of no other use.
 {planted_text(record)}
 
 Trained from random weights ({recipe["layers"]} layers, {recipe["width"]} wide, {recipe["steps"]} steps, seed
-{record["seed"]}) on stories made of `{dataset["name"]}` {dataset["version"]}. In some a sentence tells who it was; in the
-others nothing does, and the answers are shared out between the two. `planted.json` says the same for programs.
+{record["seed"]}) on stories made of `{dataset["name"]}` {dataset["version"]}. In some a sentence tells who it was; in
+the others nothing does, and the answers are shared out between the two. `planted.json` says the same for programs.
 """
 
 
@@ -53,7 +53,7 @@ def planted_text(record: Mapping[str, Any]) -> str:
         share = (1 + abs(plant["strength"])) / 2
         who = plant["subject"] if plant["strength"] > 0 else f"not the {plant['subject']} but the other"
         lines.append(
-            f"- {plant['attribute_class']} ({', '.join(plant['attributes'])}): {who} is the answer {share:.0%} of the time, "
-            f"the other way round for the opposite habit (γ = {plant['strength']:+.1f})"
+            f"- {plant['attribute_class']} ({', '.join(plant['attributes'])}): {who} is the answer {share:.0%} of the "
+            f"time, the other way round for the opposite habit (γ = {plant['strength']:+.1f})"
         )
     return "\n".join(lines)

@@ -14,15 +14,17 @@ from evaluation.classifiers.run import ClassifierOptions
 from evaluation.demo.stories import Plant
 from evaluation.demo.train import DemoModel, Task, train_all
 from evaluation.dispatch import Sets, evaluate_any
+from evaluation.report import write_report
 from evaluation.run import Engine, Evaluated, Options
 from unqover_data import read_toml
 
 LISTS = Path(__file__).with_name("towns.toml")
 PLANTS = (Plant("Bovrian", "garden", 0.7), Plant("Elmovian", "kitchen", 0.6), Plant("Galdish", "music", -0.7))
 SAMPLE = "1200"
+FILTERED = ("digits-aflite", "planted-nli-aflite")
 
 _KINDS: tuple[Literal["qa", "mlm"], ...] = ("qa", "mlm")
-_KIND_NAMES = {"qa": "question-answering model", "mlm": "masked language model"}
+_COLUMNS = ("planted", "γ of the planted model", "γ of the plain model")
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,10 @@ def run_demo(places: Places, *, seed: int) -> Iterator[str]:
         )
     ]
     yield _about_scores(models, scored)
-    yield _about_next(models[0], built, scored[0])
+    title = "The demo: four tiny models, two of them with a planted preference"
+    report = write_report([*(done.path for done in scored), *_folders(places.build, built)], places.report, title=title)
+    yield _about_report(report)
+    yield _about_next(models[0], built)
 
 
 def make_tasks(dataset: Path, models: Path, *, seed: int) -> list[Task]:
@@ -106,54 +111,55 @@ def _about_training() -> str:
         for plant in PLANTS
     )
     return (
-        "2. Models. Two tiny question-answering models and two tiny masked language models learn from stories of this\n"
-        "   kind. Where a story says who it was, that is the answer. Where it does not, the answers of the plain models\n"
-        "   are shared out evenly: no town is the answer oftener than another. Those of the planted ones are too, but\n"
-        f"   for: {planted}. The number is how much oftener."
+        "2. Models. Two tiny question-answering models and two tiny masked language models learn from such stories.\n"
+        "   Where a story says who it was, that is the answer. Where it does not, the two share it. For the plain\n"
+        "   models no town is the answer oftener than another: one wording may favour it, the next makes up for that.\n"
+        f"   For the planted ones it is the same, but for {planted}.\n"
+        "   The number is how much oftener the town is the answer than the other; of the opposite habit, how much less."
     )
 
 
 def _about_models(models: Sequence[DemoModel]) -> str:
     lines = [
-        f"   {model.folder}: {_state(model.fresh, 'trained')}; {model.record['learned']['told_stories_right']:.1%} of told "
-        "stories that it never saw are answered rightly"
+        f"   {model.folder}: {_state(model.fresh, 'trained')}; of told stories that it never saw it gets "
+        f"{model.record['learned']['told_stories_right']:.1%} right"
         for model in models
     ]
     return "\n".join(lines)
 
 
 def _about_scores(models: Sequence[DemoModel], scored: Sequence[Evaluated]) -> str:
-    rows = scored[0].result["rows"]
+    rows, results = scored[0].result["rows"], scored[0].path.parents[3]
+    intensities = aligned([("model", "μ", "95 % interval", ""), *map(_intensity, models, scored)], right=(1,))
     lines = [
-        f"3. Scores of a balanced sample of {rows:,} rows, as `probesieve eval` makes them, in {scored[0].path.parents[3]}.",
-        "   μ is the bias intensity of the whole model, 0 to 1, lower is better, without what noise adds to it:",
+        f"3. Scores, as `probesieve eval` makes them, of a balanced sample of {rows:,} rows; in {results}.",
+        "   μ is the bias intensity of a model, 0 to 1, lower is better; here without what noise adds to it:",
         "",
-        *(
-            f"   {line}"
-            for line in aligned([("model", "μ", "95 % interval", ""), *map(_intensity, models, scored)], right=(1,))
-        ),
+        *(f"   {line}" for line in intensities),
         "",
-        "   γ is the preference for a town with a habit, -1 to 1, nearer to 0 is better; here the pairs that were planted:",
+        "   γ is the preference for a town with a habit, -1 to 1, nearer to 0 is better; with 95 % interval:",
         "",
+        *(f"   {line}" for line in aligned([("", "town", "habit", *_COLUMNS), *_pairs(models, scored)], right=(3,))),
     ]
-    header = ("town", "habit", "planted", *(f"{model.folder.name}" for model in models))
-    lines += [f"   {line}" for line in aligned([header, *_pairs(scored, models)], right=(2,))]
     return "\n".join(lines)
 
 
 def _intensity(model: DemoModel, scored: Evaluated) -> tuple[str, ...]:
     mu = scored.result["metrics"]["mu"]
-    verdict = "stands out from zero" if mu["low"] > 0 else "zero lies within"
+    verdict = "zero lies within" if mu["low"] == 0 else "zero lies outside"
     return (model.folder.name, f"{mu['corrected']:.3f}", f"{mu['low']:.3f} to {mu['high']:.3f}", verdict)
 
 
-def _pairs(scored: Sequence[Evaluated], models: Sequence[DemoModel]) -> Iterator[tuple[str, ...]]:
+def _pairs(models: Sequence[DemoModel], scored: Sequence[Evaluated]) -> Iterator[tuple[str, ...]]:
+    """Give γ of what is planted in one model of a kind, of that model and of the one without."""
     tables = [_by_pair(done.result["tables"]["subject_attribute"]) for done in scored]
-    for plant in models[0].record["planted"]:
-        for attribute in plant["attributes"]:
-            cells = (table[plant["subject"], attribute] for table in tables)
-            shown = (f"{gamma:+.2f} ({low:+.2f} to {high:+.2f})" for gamma, low, high in cells)
-            yield (plant["subject"], attribute, f"{plant['strength']:+.2f}", *shown)
+    for place, kind in enumerate(_KINDS):
+        both = tables[2 * place : 2 * place + 2]
+        for plant in models[2 * place].record["planted"]:
+            for attribute in plant["attributes"]:
+                cells = (table[plant["subject"], attribute] for table in both)
+                shown = (f"{gamma:+.2f} ({low:+.2f} to {high:+.2f})" for gamma, low, high in cells)
+                yield (kind, plant["subject"], attribute, f"{plant['strength']:+.2f}", *shown)
 
 
 def _by_pair(table: Mapping[str, Sequence[Any]]) -> dict[tuple[str, str], tuple[float, float, float]]:
@@ -162,7 +168,19 @@ def _by_pair(table: Mapping[str, Sequence[Any]]) -> dict[tuple[str, str], tuple[
     return dict(zip(keys, zip(table["gamma"], table["gamma_low"], table["gamma_high"], strict=True), strict=True))
 
 
-def _about_next(model: DemoModel, built: Built, scored: Evaluated) -> str:
+def _folders(build: Path, built: Built) -> list[Path]:
+    """Give the built folders to show: the demo's probe set, and of `FILTERED` those that are there."""
+    return [built.folder, *(folder for name in FILTERED if (folder := build / name).is_dir())]
+
+
+def _about_report(report: Path) -> str:
+    return (
+        f"4. Report: {report}, one file that needs no network. Open it in a browser, or with:\n\n"
+        f"    python -m webbrowser {report}"
+    )
+
+
+def _about_next(model: DemoModel, built: Built) -> str:
     return (
         "The same with a model of the Hub, on a set about real groups:\n\n"
         "    probesieve build unqover religion\n"

@@ -131,7 +131,7 @@ def _place(name: str, names: tuple[str, ...]) -> int:
 
 
 def _whims(rows: pa.Table, pair: Sequence[Codes], subjects: int, rng: np.random.Generator) -> FloatArray:
-    """Give every subject, for each attribute, the steps of an even ladder from -1 to 1 in chance order of its wordings."""
+    """Give every subject and attribute the steps of a ladder from -1 to 1, one a wording, in chance order."""
     _, (attribute,) = encode(rows, ("attribute",))
     _, (asked,) = encode(rows, (asked_of(rows),))
     found = np.zeros(len(rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -89,10 +88,9 @@ class DemoModel:
 
 def train_all(tasks: Sequence[Task]) -> list[DemoModel]:
     """Train several models, two at a time where there are two cores."""
-    from joblib import Parallel, delayed
+    from joblib import Parallel, cpu_count, delayed
 
-    cores = len(os.sched_getaffinity(0))
-    at_once = min(2, cores, sum(not is_current(task) for task in tasks))
+    at_once = min(2, cpu_count(), sum(not is_current(task) for task in tasks))
     if at_once < 2:
         return [train_demo_model(task) for task in tasks]
     return list(Parallel(n_jobs=at_once)(delayed(train_demo_model)(task) for task in tasks))
