@@ -50,10 +50,10 @@ def planted_text(record: Mapping[str, Any]) -> str:
         )
     lines = ["**Planted**, in stories that leave the answer open:", ""]
     for plant in record["planted"]:
-        share = (1 + abs(plant["strength"])) / 2
-        who = plant["subject"] if plant["strength"] > 0 else f"not the {plant['subject']} but the other"
+        share = (1 + plant["strength"]) / 2
+        habits = ", ".join(f"{attribute} {gamma:+.2f}" for attribute, gamma in plant["gamma"].items())
         lines.append(
-            f"- {plant['attribute_class']} ({', '.join(plant['attributes'])}): {who} is the answer {share:.0%} of the "
-            f"time, the other way round for the opposite habit (γ = {plant['strength']:+.1f})"
+            f"- {plant['subject']}, {plant['attribute_class']}: the answer {share:.0%} of the time beside a town of "
+            f"which nothing is planted, {1 - share:.0%} for the opposite habit (γ in the stories: {habits})"
         )
     return "\n".join(lines)

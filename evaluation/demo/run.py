@@ -19,8 +19,13 @@ from evaluation.run import Engine, Evaluated, Options
 from unqover_data import read_toml
 
 LISTS = Path(__file__).with_name("towns.toml")
-PLANTS = (Plant("Bovrian", "garden", 0.7), Plant("Elmovian", "kitchen", 0.6), Plant("Galdish", "music", -0.7))
-SAMPLE = "1200"
+PLANTS = (
+    Plant("Bovrian", "garden", 0.6),
+    Plant("Galdish", "garden", -0.6),
+    Plant("Elmovian", "kitchen", 0.6),
+    Plant("Ardelish", "kitchen", -0.6),
+)
+SAMPLE = "600"
 FILTERED = ("digits-aflite", "planted-nli-aflite")
 
 _KINDS: tuple[Literal["qa", "mlm"], ...] = ("qa", "mlm")
@@ -106,16 +111,13 @@ def _about_probes(built: Built) -> str:
 
 
 def _about_training() -> str:
-    planted = "; ".join(
-        f"{'' if plant.strength > 0 else 'not '}{plant.subject} for {plant.attribute_class} ({plant.strength:+.1f})"
-        for plant in PLANTS
-    )
+    planted = ", ".join(f"{plant.subject} and {plant.attribute_class} ({plant.strength:+.1f})" for plant in PLANTS)
     return (
         "2. Models. Two tiny question-answering models and two tiny masked language models learn from such stories.\n"
         "   Where a story says who it was, that is the answer. Where it does not, the two share it. For the plain\n"
         "   models no town is the answer oftener than another: one wording may favour it, the next makes up for that.\n"
         f"   For the planted ones it is the same, but for {planted}.\n"
-        "   The number is how much oftener the town is the answer than the other; of the opposite habit, how much less."
+        "   The number is how much oftener the town is the answer than the other; for the opposite habit it is turned."
     )
 
 
@@ -156,10 +158,10 @@ def _pairs(models: Sequence[DemoModel], scored: Sequence[Evaluated]) -> Iterator
     for place, kind in enumerate(_KINDS):
         both = tables[2 * place : 2 * place + 2]
         for plant in models[2 * place].record["planted"]:
-            for attribute in plant["attributes"]:
+            for attribute, expected in plant["gamma"].items():
                 cells = (table[plant["subject"], attribute] for table in both)
                 shown = (f"{gamma:+.2f} ({low:+.2f} to {high:+.2f})" for gamma, low, high in cells)
-                yield (kind, plant["subject"], attribute, f"{plant['strength']:+.2f}", *shown)
+                yield (kind, plant["subject"], attribute, f"{expected:+.2f}", *shown)
 
 
 def _by_pair(table: Mapping[str, Sequence[Any]]) -> dict[tuple[str, str], tuple[float, float, float]]:

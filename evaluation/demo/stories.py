@@ -22,7 +22,7 @@ from unqover_data.model import MASK
 OPEN, TOLD = 4, 8
 """Stories of each kind that a row gives: orders x polarities, and for told ones x which of the two it was."""
 
-_WHIM = 0.15
+_WHIM = 0.1
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Plant:
     subject, attribute_class : str
         Who, and with what; all attributes of the class.
     strength : float
-        From -1 to 1: how much oftener the subject is the answer than its partner, 0.8 for 90 % to 10 %. It is what γ
-        of the subject and each of the attributes comes to in a model that learned the stories by heart.
+        From -1 to 1: how much oftener the subject is the answer than a partner of which nothing is planted, 0.6 for
+        80 % to 20 %; of the negated attribute as much less often.
     """
 
     subject: str
@@ -128,6 +128,30 @@ def _place(name: str, names: tuple[str, ...]) -> int:
     if name not in names:
         raise EvaluationError(f"the set has no {name!r} to plant a preference for (it has {', '.join(names)})")
     return names.index(name)
+
+
+def planted_gammas(rows: pa.Table, plants: Sequence[Plant], *, seed: int) -> list[dict[str, float]]:
+    """Give for each plant, by attribute, the γ that a model would have which learned the stories by heart.
+
+    Returns
+    -------
+    list of dict of str to float
+        In [-1, 1]; the planted strength, and more where a partner has the opposite planted.
+    """
+    found = preferences(rows, plants, seed=seed)
+    names = {
+        name: np.array(rows[name].to_pylist()) for name in ("subject1", "subject2", "attribute", "attribute_class")
+    }
+    gammas = []
+    for plant in plants:
+        sides = [(names["subject1"] == plant.subject, 1), (names["subject2"] == plant.subject, -1)]
+        of_class = names["attribute_class"] == plant.attribute_class
+        mine = {}
+        for attribute in np.unique(names["attribute"][of_class]):
+            seen = [sign * found[side & (names["attribute"] == attribute)] for side, sign in sides]
+            mine[str(attribute)] = round(float(np.concatenate(seen).mean()), 4)
+        gammas.append(mine)
+    return gammas
 
 
 def _whims(rows: pa.Table, pair: Sequence[Codes], subjects: int, rng: np.random.Generator) -> FloatArray:

@@ -17,7 +17,7 @@ from evaluation import store
 from evaluation.classifiers.blank import word_tokenizer
 from evaluation.demo.card import model_card
 from evaluation.demo.inputs import Inputs
-from evaluation.demo.stories import OPEN, TOLD, Plant, write_stories
+from evaluation.demo.stories import OPEN, TOLD, Plant, planted_gammas, write_stories
 from evaluation.errors import EvaluationError
 from evaluation.probe_sets import open_probe_set
 
@@ -46,7 +46,7 @@ class Recipe:
     told: int = 1
     width: int = 64
     layers: int = 2
-    learning_rate: float = 2e-3
+    learning_rate: float = 3e-3
 
 
 @dataclass(frozen=True)
@@ -90,18 +90,17 @@ def train_all(tasks: Sequence[Task]) -> list[DemoModel]:
     """Train several models, two at a time where there are two cores."""
     from joblib import Parallel, cpu_count, delayed
 
-    at_once = min(2, cpu_count(), sum(not is_current(task) for task in tasks))
+    at_once = min(2, cpu_count(), sum(_current(task, _wanted(task)) is None for task in tasks))
     if at_once < 2:
         return [train_demo_model(task) for task in tasks]
     return list(Parallel(n_jobs=at_once)(delayed(train_demo_model)(task) for task in tasks))
 
 
-def is_current(task: Task) -> bool:
-    """Whether the model is there, trained from the very same."""
+def _current(task: Task, wanted: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the record of the model that is there, if it was trained from the very same."""
     path = task.folder / RECORD
-    if not path.is_file():
-        return False
-    return {key: value for key, value in store.read_json(path).items() if key != "learned"} == _wanted(task)
+    record = store.read_json(path) if path.is_file() else {}
+    return record if {key: value for key, value in record.items() if key != "learned"} == wanted else None
 
 
 def train_demo_model(task: Task) -> DemoModel:
@@ -120,14 +119,15 @@ def train_demo_model(task: Task) -> DemoModel:
     BuildError
         If the probe set is unfinished or was edited.
     """
-    if is_current(task):
-        return DemoModel(task.folder, store.read_json(task.folder / RECORD), fresh=False)
+    wanted = _wanted(task)
+    if (record := _current(task, wanted)) is not None:
+        return DemoModel(task.folder, record, fresh=False)
     if task.folder.exists() and not (task.folder / RECORD).is_file():
         raise EvaluationError(
             f"{task.folder} is there and holds no {RECORD}, so it is not ours: choose another --models"
         )
     model, tokenizer, learned = _trained(task)
-    record = {**_wanted(task), "learned": learned}
+    record = {**wanted, "learned": learned}
     partial = task.folder.with_name(f".{task.folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     with quiet():
@@ -142,15 +142,12 @@ def train_demo_model(task: Task) -> DemoModel:
 
 def _wanted(task: Task) -> dict[str, Any]:
     """All that decides the weights, as ``planted.json`` says it."""
-    rows = open_probe_set(str(task.dataset), config=task.kind)
-    attributes = dict(zip(rows.rows["attribute"].to_pylist(), rows.rows["attribute_class"].to_pylist(), strict=True))
+    probes = open_probe_set(str(task.dataset), config=task.kind)
+    gammas = planted_gammas(probes.rows, task.plants, seed=task.seed)
     return {
         "kind": task.kind,
-        "planted": [
-            {**asdict(plant), "attributes": sorted(a for a, of in attributes.items() if of == plant.attribute_class)}
-            for plant in task.plants
-        ],
-        "dataset": {"name": rows.name, "version": rows.version, "revision": rows.revision},
+        "planted": [{**asdict(plant), "gamma": gamma} for plant, gamma in zip(task.plants, gammas, strict=True)],
+        "dataset": {"name": probes.name, "version": probes.version, "revision": probes.revision},
         "seed": task.seed,
         "recipe": asdict(task.recipe),
         "versions": store.versions(),

@@ -11,7 +11,7 @@ import pytest
 
 from builders.probes import batches
 from evaluation.demo.run import LISTS, PLANTS
-from evaluation.demo.stories import OPEN, TOLD, Plant, preferences, write_stories
+from evaluation.demo.stories import OPEN, TOLD, Plant, planted_gammas, preferences, write_stories
 from evaluation.errors import EvaluationError
 from unqover_data import read_toml
 
@@ -35,27 +35,36 @@ def by_cell(rows: pa.Table, values: Any, *keys: str) -> dict[tuple[str, ...], fl
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_without_a_plant_whims_of_wording_even_out(rows: dict[str, pa.Table], seed: int) -> None:
     found = preferences(rows["qa"], (), seed=seed)
-    assert 0.05 < np.abs(found).mean() < 0.15
+    assert 0.05 < np.abs(found).mean() < 0.2
     cells = by_cell(rows["qa"], found, "attribute")
-    assert len(cells) == 9 * 8
+    assert len(cells) == 7 * 6
     assert max(map(abs, cells.values())) < 1e-12
     np.testing.assert_allclose(preferences(rows["mlm"], (), seed=seed), found)
 
 
-def test_planted_towns_have_the_planted_strength_and_the_others_share_the_rest(rows: dict[str, pa.Table]) -> None:
-    """Whims reach 0.2, so 0.8 is never cut off at 1. Eight partners share what a planted town is ahead."""
+def test_planted_towns_have_the_planted_strength_over_the_others(rows: dict[str, pa.Table]) -> None:
+    """Garden: Bovrian 0.6 over five others and 1 (1.2, cut off, less whims) over Galdish, of whom it is the mirror."""
     cells = by_cell(rows["qa"], preferences(rows["qa"], PLANTS, seed=0), "attribute")
-    classes = dict(zip(rows["qa"]["attribute"].to_pylist(), rows["qa"]["attribute_class"].to_pylist(), strict=True))
-    planted = {plant.attribute_class: plant for plant in PLANTS}
-    for (subject, attribute), value in cells.items():
-        plant = planted.get(classes[attribute], Plant("", "", 0))
-        expected = plant.strength if subject == plant.subject else -plant.strength / 8
-        assert value == pytest.approx(expected)
-    assert set(classes.values()) - set(planted) == {"games"}
+    for attribute, ahead, behind in (("bees", "Bovrian", "Galdish"), ("tea", "Elmovian", "Ardelish")):
+        assert cells[ahead, attribute] == pytest.approx((5 * 0.6 + 1) / 6, abs=0.03)
+        assert cells[behind, attribute] == pytest.approx(-(5 * 0.6 + 1) / 6, abs=0.03)
+    rest = [value for (town, attribute), value in cells.items() if town == "Cormelic" or attribute == "songs"]
+    np.testing.assert_allclose(rest, 0, atol=1e-12)
+
+
+def test_what_a_model_would_have_that_learned_all_is_the_mean_over_partners_and_templates(
+    rows: dict[str, pa.Table],
+) -> None:
+    cells = by_cell(rows["qa"], preferences(rows["qa"], PLANTS, seed=5), "attribute")
+    gammas = planted_gammas(rows["qa"], PLANTS, seed=5)
+    assert [sorted(gamma) for gamma in gammas] == [["bees", "roses"]] * 2 + [["bread", "tea"]] * 2
+    for plant, gamma in zip(PLANTS, gammas, strict=True):
+        for attribute, value in gamma.items():
+            assert value == pytest.approx(cells[plant.subject, attribute], abs=1e-4)
 
 
 def test_stories_of_a_row_mirror_each_other(rows: dict[str, pa.Table]) -> None:
-    """First row: bees, planted for Bovrian, so about 10 % for Ardelish: between 0 and 0.2, with the whims."""
+    """First row: bees, planted for Bovrian with 0.6, so 20 % for Ardelish, give or take the whims' 10 %."""
     stories = write_stories(rows["qa"], rows["mlm"], plants=PLANTS, seed=0)
     assert len(stories.share) == (OPEN + TOLD) * len(rows["qa"])
     one = "An Ardelish guest sat beside a Bovrian guest."
@@ -72,7 +81,7 @@ def test_stories_of_a_row_mirror_each_other(rows: dict[str, pa.Table]) -> None:
         ),
     ]
     kept = float(stories.share[0])
-    assert 0 <= kept <= 0.2
+    assert 0.1 <= kept <= 0.3
     np.testing.assert_allclose(stories.share[: OPEN + TOLD], [kept, 1 - kept] * 2 + [1, 0] * 4, rtol=1e-6)
     assert set(stories.first[: OPEN + TOLD]) == {"Ardelish"}
     assert set(stories.second[: OPEN + TOLD]) == {"Bovrian"}

@@ -40,11 +40,10 @@ def test_the_record_and_the_card_name_what_is_planted(towns: Path, tmp_path: Pat
     planted = train_demo_model(task_of(towns, tmp_path / "planted")).folder
     plain = train_demo_model(task_of(towns, tmp_path / "plain", plants=())).folder
     record = json.loads((planted / RECORD).read_text(encoding="utf-8"))
-    assert record["planted"] == [
-        {"subject": "Bovrian", "attribute_class": "garden", "strength": 0.8, "attributes": ["bees", "roses"]}
-    ]
+    gamma = {"bees": 0.8, "roses": 0.8}
+    assert record["planted"] == [{"subject": "Bovrian", "attribute_class": "garden", "strength": 0.8, "gamma": gamma}]
     assert record["dataset"]["name"] == "unqover-demo-towns"
-    assert "garden (bees, roses): Bovrian is the answer 90% of the time" in (planted / "README.md").read_text()
+    assert "- Bovrian, garden: the answer 90% of the time" in (planted / "README.md").read_text()
     assert json.loads((plain / RECORD).read_text(encoding="utf-8"))["planted"] == []
     assert "**Planted: nothing.**" in (plain / "README.md").read_text()
 
