@@ -12,8 +12,10 @@ def report(
     paths: Annotated[
         list[Path], typer.Argument(metavar="RESULTS...", help="Result files, results folders, dataset folders.")
     ],
-    out: Annotated[Path, typer.Option(help="The page, one HTML file; replaced if it is there.")] = Path("report.html"),
-    text: Annotated[bool, typer.Option("--text", help="Print the summary tables instead.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The page, one HTML file; replaced if it is there. By default report.html.")
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="Print the summary tables; no page without --out.")] = False,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     base: Annotated[
         list[str] | None,
@@ -34,6 +36,6 @@ def report(
     if text:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         print(report_text(paths, bases=base or (), color=color))
-        return
-    written = write_report(paths, out, title=title, bases=base or ())
-    print(f"Written: {written} ({written.stat().st_size / 1e6:.1f} MB); open it in a browser")
+    if out or not text:
+        written = write_report(paths, out or Path("report.html"), title=title, bases=base or ())
+        print(f"Written: {written} ({written.stat().st_size / 1e6:.1f} MB); open it in a browser")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from builders.folder import check_outside
 from evaluation.errors import EvaluationError
 from evaluation.report.inputs import Inputs, read_inputs
 from evaluation.report.page import Section, page
@@ -51,10 +52,11 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     EvaluationError
         If there is nothing to report, or a result cannot be read.
     BuildError
-        If a dataset folder cannot be read.
+        If a dataset folder cannot be read, or the file would lie in one.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise EvaluationError(f"--out must be a file that ends in .html, not {out}")
+    check_outside(out)
     inputs = read_inputs(paths, bases=bases)
     sections = sections_of(inputs)
     out.parent.mkdir(parents=True, exist_ok=True)

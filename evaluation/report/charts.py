@@ -49,13 +49,13 @@ CONFIG: dict[str, Any] = {
 """Vega-Lite's ``config`` of every chart; `evaluation.report.page` puts it into the page once."""
 
 
-def in_lines(name: str, width: int = 22) -> str:
+def in_lines(name: str, width: int = 24) -> str:
     """Break a long name for an axis, behind a hyphen or a space as far as it has one; give the axis `LINES` too.
 
     Examples
     --------
     >>> in_lines("distilbert-base-uncased-squad")
-    'distilbert-base-\\nuncased-squad'
+    'distilbert-base-uncased-\\nsquad'
     """
     lines = [""]
     for piece in re.findall(rf"[^-_/ ]{{1,{width}}}[-_/ ]*|[-_/ ]+", name):

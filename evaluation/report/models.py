@@ -160,7 +160,7 @@ def _spec(
         dot = {"mark": {"type": "point", "filled": True, "size": 55, "opacity": 1, **dark}}
         layers.append(dot | {"encoding": {"x": {"field": "corrected", "type": "quantitative"}}})
     lines = max(name.count("\n") + 1 for name in order)
-    height = max(2, len(order)) * max(_ROW, 8 + 14 * lines)
+    height = max(2, len(order)) * max(_ROW, 6 + 13 * lines)
     return {
         "data": {"values": list(rows)},
         "width": "container",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from evaluation.metrics import METRICS
@@ -123,11 +123,12 @@ def _shown(value: float) -> str:
     return "0" if value == 0 else digits(value)
 
 
-def _near_zero(inputs: Inputs, results: Iterable[Result]) -> str:
+def _near_zero(inputs: Inputs, results: Sequence[Result]) -> str:
     near = [inputs.labels[one.model] for one in results if one.content["metrics"]["mu"]["low"] == 0]
     if not near:
         return ""
-    return f" On these rows, the μ of {', '.join(near)} cannot be told from chance: the interval reaches down to 0."
+    whose = "no model's μ can" if 1 < len(near) == len(results) else f"the μ of {', '.join(near)} cannot"
+    return f" On these rows, {whose} be told from chance: the interval reaches down to 0."
 
 
 def intensity_table(inputs: Inputs) -> Table:

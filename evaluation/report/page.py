@@ -243,7 +243,7 @@ def _block(block: Block, place: int) -> str:
     if isinstance(block, Figure):
         return (
             f"<figure>\n<figcaption>{_text(block.title)}</figcaption>\n{_legend(block.legend)}"
-            f'<div class="chart" data-block="{place}" role="img" aria-label="{_text(block.alt)}"></div>\n'
+            f'<div class="chart" data-block="{place}" role="group" aria-label="{_text(block.alt)}"></div>\n'
             f"{note}</figure>\n"
         )
     return f'<div class="table" data-block="{place}" data-title="{_text(block.title)}"></div>\n{note}'

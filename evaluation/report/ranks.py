@@ -12,7 +12,7 @@ from evaluation.report.inputs import Inputs, Result
 from evaluation.report.page import Block, Column, Figure, Section, Table, Text, rounded
 
 _MOST, _ENDS, _ROW = 80, 30, 18
-NO_GROUP = "no group"
+NO_GROUP, _LEFT_OUT = "no group", "⋮"
 
 
 def section(inputs: Inputs) -> Section | None:
@@ -45,7 +45,9 @@ def of_set(inputs: Inputs, dataset: str, results: Sequence[Result]) -> list[Bloc
         return [Text(str(error), "note")]
     groups = {name: group for result in results for name, group in inputs.groups_of(result).items()}
     remarks = _remarks(inputs, results, of_model, ranks)
-    shown = ranks if len(ranks) <= _MOST else [*ranks[:_ENDS], *ranks[-_ENDS:]]
+    shown, order = ranks, [row["subject"] for row in ranks]
+    if len(ranks) > _MOST:
+        shown, order = [*ranks[:_ENDS], *ranks[-_ENDS:]], [*order[:_ENDS], _LEFT_OUT, *order[-_ENDS:]]
     if len(shown) < len(ranks):
         remarks.append(f"The chart shows the first and the last {_ENDS} of {len(ranks)} subjects, the table all.")
     legend = _legend(groups, shown)
@@ -54,7 +56,7 @@ def of_set(inputs: Inputs, dataset: str, results: Sequence[Result]) -> list[Bloc
         f"Mean ranks of {len(shown)} subjects over {who} on {dataset}. First {ranks[0]['subject']}, "
         f"mean rank {ranks[0]['mean']:.3g}; last {ranks[-1]['subject']}, mean rank {ranks[-1]['mean']:.3g}."
     )
-    spec = _spec(shown, [*of_model], groups, legend)
+    spec = _spec(shown, order, [*of_model], groups, legend)
     title = f"Mean rank of each subject over {who}"
     figure = Figure(title, spec, alt, legend=legend)
     return [*(Text(remark) for remark in remarks), figure, _table(dataset, ranks, [*of_model], groups)]
@@ -83,6 +85,7 @@ def _legend(groups: Mapping[str, str], shown: Sequence[Mapping[str, Any]]) -> di
 
 def _spec(
     ranks: Sequence[Mapping[str, Any]],
+    order: Sequence[str],
     models: Sequence[str],
     groups: Mapping[str, str],
     legend: Mapping[str, tuple[str, str]],
@@ -114,9 +117,9 @@ def _spec(
     of_model = [{"field": "subject"}, {"field": "model"}, {"field": "rank", "type": "quantitative"}]
     return {
         "width": "container",
-        "height": max(3, len(rows)) * _ROW,
+        "height": max(3, len(order)) * _ROW,
         "encoding": {
-            "y": {"field": "subject", "type": "nominal", "sort": None, "title": None, "axis": axis},
+            "y": {"field": "subject", "type": "nominal", "scale": {"domain": order}, "title": None, "axis": axis},
         },
         "data": {"values": rows},
         "layer": [
@@ -143,5 +146,5 @@ def _table(dataset: str, ranks: Sequence[Mapping[str, Any]], models: Sequence[st
         columns.append(Column("group", [groups.get(row["subject"], "") for row in ranks]))
     columns.append(Column("mean rank", [row["mean"] for row in ranks], "number", "1: goes with the statements most", 2))
     columns.append(Column("deviation", [row["sd"] for row in ranks], "number", "standard deviation over the models", 2))
-    columns += [Column(name, [row[name] for row in ranks], "number", "rank in this model", 1) for name in models]
+    columns += [Column(name, [row[name] for row in ranks], "count", "rank in this model") for name in models]
     return Table(f"Ranks on {dataset}", columns, sort="mean rank")

@@ -48,7 +48,7 @@ const report = (() => {
   async function figure(root, spec, alt) {
     const { $schema, ...rest } = spec;
     if (rest.width === "container") rest.autosize ??= { type: "fit-x", contains: "padding" };
-    root.setAttribute("role", "img");
+    root.setAttribute("role", "group");
     root.setAttribute("aria-label", alt);
     const made = await vegaEmbed(
       root,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evaluation.probe_sets import open_probe_set
+from evaluation.probe_sets import ProbeSet, open_probe_set
 from evaluation.run import Options
 from evaluation.sampling import sample_rows
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
@@ -39,13 +40,10 @@ def store_result(
     much more for the first attribute, and so much less for its negation.
     """
     config = config or ("mlm" if kind == "mlm" else "qa")
-    probes = open_probe_set(str(folder), config=config)
-    rows = probes.rows
-    if sample:
-        rows = rows.take(pa.array(sample_rows(rows, sample, seed=seed)))
+    probes, rows = _opened(str(folder), config, sample)
     scores = pa.table({"id": rows["id"]} | _scores(rows, bias, noise, seed))
     summary = summarize(ScoredRows.from_tables(rows, scores, subset=True), seed=seed, draws=20, flips=50)
-    options = asdict(Options(sample=sample, seed=seed, **settings))
+    options = asdict(Options(sample=sample, **settings))
     sha = f"{seed:02x}" * 20
     result = {
         "model": {"name": name, "sha": sha, "kind": kind},
@@ -67,6 +65,13 @@ def store_result(
     pq.write_table(scores, place.with_suffix(".parquet"))
     write_json(place, result)
     return place
+
+
+@functools.lru_cache(maxsize=2)
+def _opened(folder: str, config: str, sample: str | None) -> tuple[ProbeSet, pa.Table]:
+    """The set, and the rows of it that are scored."""
+    probes = open_probe_set(folder, config=config)
+    return probes, probes.rows.take(pa.array(sample_rows(probes.rows, sample, seed=0))) if sample else probes.rows
 
 
 def _scores(rows: pa.Table, bias: float, noise: float, seed: int) -> dict[str, Any]:

@@ -40,8 +40,23 @@ def test_text_is_coloured_on_a_terminal_alone(
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_bad_input_is_one_line_and_leaves_nothing(
+def test_text_and_page_at_once(
     few_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, few_results, "--text") == 0
+    assert not list(tmp_path.iterdir())
+    assert run(monkeypatch, few_results, "--text", "--out", "both.html") == 0
+    assert "Written: both.html" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["both.html"]
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(
+    few_results: Path,
+    few_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "report.html"
     broken = tmp_path / "broken.json"
@@ -52,8 +67,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(
         ((tmp_path / "empty",), "holds no result and no dataset folder"),
         ((broken,), "is not valid JSON"),
         ((few_results, "--base", "one"), "must be TUNED=BASE"),
+        ((few_results, "--out", few_folder / "report.html"), "would lie inside the dataset folder"),
     ):
-        assert run(monkeypatch, *args, "--out", out) == 2
+        assert run(monkeypatch, "--out", out, *args) == 2
         said = capsys.readouterr().err
         assert message in said
         assert len(said.strip().splitlines()) == 1
