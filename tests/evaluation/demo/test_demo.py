@@ -82,7 +82,7 @@ def test_it_tells_what_it_does_and_where_the_report_is(demo: Demo) -> None:
         for kind in ("qa", "mlm")
         for name, where in (("planted", "outside"), ("plain", "within"))
     }
-    assert any(line.split()[:4] == ["qa", "Bovrian", "bees", "+0.66"] for line in lines)
+    assert any(line.split()[:4] == ["qa", "Bovrian", "bees", "+0.67"] for line in lines)
     assert str(demo.places.report) in demo.told
     assert "probesieve eval --model ORG/MODEL" in demo.told
 

@@ -43,11 +43,11 @@ def test_without_a_plant_whims_of_wording_even_out(rows: dict[str, pa.Table], se
 
 
 def test_planted_towns_have_the_planted_strength_over_the_others(rows: dict[str, pa.Table]) -> None:
-    """Garden: Bovrian 0.6 over five others and 1 (1.2, cut off, less whims) over Galdish, of whom it is the mirror."""
+    """Garden: Bovrian 0.6 over five others and 1 over Galdish (1.2, cut off), of whom it is the mirror."""
     cells = by_cell(rows["qa"], preferences(rows["qa"], PLANTS, seed=0), "attribute")
     for attribute, ahead, behind in (("bees", "Bovrian", "Galdish"), ("tea", "Elmovian", "Ardelish")):
-        assert cells[ahead, attribute] == pytest.approx((5 * 0.6 + 1) / 6, abs=0.03)
-        assert cells[behind, attribute] == pytest.approx(-(5 * 0.6 + 1) / 6, abs=0.03)
+        assert cells[ahead, attribute] == pytest.approx((5 * 0.6 + 1) / 6)
+        assert cells[behind, attribute] == pytest.approx(-(5 * 0.6 + 1) / 6)
     rest = [value for (town, attribute), value in cells.items() if town == "Cormelic" or attribute == "songs"]
     np.testing.assert_allclose(rest, 0, atol=1e-12)
 
