@@ -53,18 +53,18 @@ class Inputs:
             asked = (text.replace(MASK, tokenizer.mask_token) for text in stories.asked)
             texts = [f"{context} {text}" for context, text in zip(stories.contexts, asked, strict=True)]
             encoded = tokenizer(texts, padding=True, return_tensors="np")
-        ids = encoded["input_ids"]
         tokens = {
             word: tokenizer.convert_tokens_to_ids(word.lower())
             for word in dict.fromkeys(stories.first + stories.second)
         }
         answers = [np.array([tokens[word] for word in words]) for words in (stories.first, stories.second)]
         if kind == "qa":
-            answers = [_last(ids == token[:, None]) for token in answers]
+            answers = [_last(encoded["input_ids"] == token[:, None]) for token in answers]
         names = ("input_ids", "token_type_ids", "attention_mask")
-        tensors = [torch.from_numpy(np.asarray(encoded[name], dtype=np.int64)) for name in names]
-        tensors += [torch.from_numpy(answer.astype(np.int64)) for answer in answers]
-        return cls(kind, *tensors, torch.from_numpy(stories.share), int(tokenizer.mask_token_id))
+        arrays = (*(np.asarray(encoded[name], dtype=np.int64) for name in names), *answers)
+        ids, types, attended, first, second = (torch.from_numpy(array) for array in arrays)
+        share = torch.from_numpy(stories.share)
+        return cls(kind, ids, types, attended, first, second, share, int(tokenizer.mask_token_id))
 
     def log_likelihoods(self, model: Any, batch: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Give the log-probability of both answers of some stories, as the scorer takes it, and the share."""

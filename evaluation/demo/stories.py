@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
-from evaluation.metrics import Codes
-from evaluation.scores import FloatArray, encode
+from evaluation.scores import Codes, FloatArray, encode
 from unqover_data.model import MASK
 
 OPEN, TOLD = 4, 8
