@@ -4,11 +4,13 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint typecheck format clean
 
-## Install what is needed and build the four probe sets with the bundled lists, and the two small filtered sets.
+## Install what is needed, build the four probe sets with the bundled lists and the two small filtered sets, then train
+## four tiny models, two of them with a planted preference, score them and make the report.
 demo: $(VENV)/.installed
 	$(BIN)/probesieve build unqover all
 	$(BIN)/probesieve build aflite digits
 	$(BIN)/probesieve build aflite planted-nli
+	$(BIN)/probesieve demo
 
 ## Install what is needed, then lint, type-check and run every test.
 test: lint typecheck

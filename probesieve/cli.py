@@ -13,7 +13,7 @@ import typer
 
 from builders.errors import BuildError, HubError
 from evaluation.errors import EvaluationError
-from probesieve import eval_commands, report_commands, train_commands
+from probesieve import demo_command, eval_commands, report_commands, train_commands
 from probesieve.options import Progress
 from unqover_data import ListError, list_classes, load_lists, read_toml
 
@@ -214,6 +214,7 @@ app.command("compare")(eval_commands.compare)
 app.command("export-scores")(eval_commands.export_scores)
 app.command("train")(train_commands.train)
 app.command("tables")(train_commands.tables)
+app.command("demo")(demo_command.demo)
 app.command("report")(report_commands.report)
 
 

@@ -49,7 +49,7 @@ def write_blank_bert(
 
     if folder.is_dir():
         return folder
-    tokenizer = _tokenizer(texts, words, max_length)
+    tokenizer = word_tokenizer(texts, words, max_length)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         config = transformers.BertConfig(
@@ -70,7 +70,7 @@ def write_blank_bert(
     return folder
 
 
-def _tokenizer(texts: Iterable[str], words: int, max_length: int) -> Any:
+def word_tokenizer(texts: Iterable[str], words: int, max_length: int) -> Any:
     """Make a tokenizer of the most frequent words and of single characters, so that any word can be spelled.
 
     The trainer of tokenizers gives another order of equally good pieces each time; this gives the same for equal texts.
