@@ -212,8 +212,9 @@ def _fit(model: Any, inputs: Inputs, rows: NDArray[np.int64], recipe: Recipe, rn
         told = rng.permuted(np.tile(np.arange(TOLD), (len(some), 1)), axis=1)[:, : recipe.told]
         batch = np.concatenate([some + np.arange(OPEN), some + OPEN + told], axis=1).reshape(-1)
         first, second, share = inputs.log_likelihoods(model, batch)
+        loss: Any = -(share * first + (1 - share) * second).mean()
         optimizer.zero_grad()
-        (-(share * first + (1 - share) * second)).mean().backward()
+        loss.backward()
         optimizer.step()
         schedule.step()
 
