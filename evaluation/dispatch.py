@@ -25,8 +25,8 @@ class Sets:
     Attributes
     ----------
     datasets : tuple of str
-        Built folders, ORG/NAME on the Hub, or names of sets out of distribution (`list_sets`). None at all, and no
-        suite, are the four probe sets in ``./build``.
+        Built folders, ORG/NAME on the Hub, or sets out of distribution: names (`list_sets`) or specs (``.toml``).
+        None at all, and no suite, are the four probe sets in ``./build``.
     suite : str or None
         One of `evaluation.classifiers.suites.SUITES`.
     data : Path or None
@@ -83,10 +83,10 @@ def evaluate_any(
     """
     ref = resolve_model(model, revision, kind=kind)
     if ref.kind not in CLASSIFIERS:
+        _check_probe_sets(ref, sets)
         plain = ClassifierOptions(seed=of_classifier.seed, dtype=of_classifier.dtype)
         given = {"--suite": sets.suite, "--data": sets.data, "--split": sets.splits or None}
         _refuse(ref, given | _changed(of_classifier, plain))
-        _check_probe_sets(ref, sets)
         yield from evaluate_all(
             ref,
             sets.datasets or None,
@@ -106,8 +106,9 @@ def _evaluate_classifier(
     ref: ModelRef, sets: Sets, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
 ) -> Iterator[ClassifierScores]:
     known = list_sets()
-    specs = [*(suite_specs(sets.suite) if sets.suite else ()), *(load_ood_spec(n) for n in sets.datasets if n in known)]
-    filtered = [source for source in sets.datasets if source not in known]
+    suite = suite_specs(sets.suite) if sets.suite else ()
+    specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if _is_ood(source))]
+    filtered = [_known(source, known) for source in sets.datasets if not _is_ood(source)]
     if not specs and not filtered:
         raise EvaluationError(
             f"{ref.name} is of kind {ref.kind}: say with --dataset or --suite what to score it on, a filtered set or "
@@ -117,7 +118,7 @@ def _evaluate_classifier(
         raise EvaluationError(f"--data is for sets out of distribution: name one ({', '.join(known)}) or a --suite")
     if specs and len(sets.splits) > 1:
         raise EvaluationError("--split takes one split for sets out of distribution")
-    built = [find_built(_known(source, known), sets.revision) for source in filtered]
+    built = [find_built(source, sets.revision) for source in filtered]
     for one in built:
         if one.builder == "unqover":
             raise EvaluationError(
@@ -134,7 +135,11 @@ def _evaluate_classifier(
 
 def on_disk(datasets: Sequence[str], suite: str | None) -> tuple[str, ...]:
     """Give those of the sets that are not certain to be on the Hub: all but the ones out of distribution."""
-    return tuple(source for source in datasets or (() if suite else ("build",)) if source not in list_sets())
+    return tuple(source for source in datasets or (() if suite else ("build",)) if not _is_ood(source))
+
+
+def _is_ood(source: str) -> bool:
+    return source in list_sets() or source.endswith(".toml")
 
 
 def _known(source: str, names: Sequence[str]) -> str:
@@ -147,7 +152,7 @@ def _known(source: str, names: Sequence[str]) -> str:
 def _check_probe_sets(ref: ModelRef, sets: Sets) -> None:
     """Raise `EvaluationError` for a set that is for classifiers."""
     for source in sets.datasets:
-        of = "a set out of distribution" if source in list_sets() else None
+        of = "a set out of distribution" if _is_ood(source) else None
         if of is None and Path(source).is_dir() and find_built(source).builder == "aflite":
             of = "a filtered set"
         if of:

@@ -86,8 +86,10 @@ def check_on_hub(sources: Sequence[str]) -> None:
     """Raise `EvaluationError` if a set is a local folder, as the default ones are."""
     for source in sources:
         if "/" not in source or Path(source).is_dir():
-            message = f"--eval-results needs sets on the Hub, and {source} is a folder: push it and pass its ORG/NAME"
-            raise EvaluationError(message)
+            raise EvaluationError(
+                f"--eval-results needs sets on the Hub, and {source} is a folder: push it and pass its ORG/NAME, "
+                "or leave out --data"
+            )
 
 
 def build_score_set(

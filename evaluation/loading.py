@@ -121,7 +121,7 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
         maker = getattr(transformers, auto_class).from_pretrained(ref.path, **pinned)
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
     missing = {key for key in {*info["missing_keys"], *mismatched} if kind in CLASSIFIERS or not _POOLER.search(key)}
-    _refuse_missing(ref, head, type(model).__name__, missing)
+    _refuse_missing(ref, f"{head} model ({type(model).__name__})", missing, mismatched)
     return model, maker
 
 
@@ -146,12 +146,14 @@ def moved(model: Any, device: str) -> Any:
         raise EvaluationError(f"device {device!r} cannot be used: {_first_line(error)}") from error
 
 
-def _refuse_missing(ref: ModelRef, head: str, architecture: str, missing: set[str]) -> None:
+def _refuse_missing(ref: ModelRef, what: str, missing: set[str], mismatched: set[str]) -> None:
     needed = sorted(key for key in missing if not _COMPUTED.search(key))
     if needed:
         shown = ", ".join(needed[:4]) + (f" and {len(needed) - 4} more" if len(needed) > 4 else "")
+        odd = f"weights of other shapes than config.json has for {what}"
+        lacks = f"no trained weights for {what}"
         raise EvaluationError(
-            f"{ref.name} has no trained weights for {head} model ({architecture}): {shown} would be random; "
+            f"{ref.name} has {odd if mismatched.issuperset(needed) else lacks}: {shown} would be random; "
             "pass a checkpoint fine-tuned for it, or another --kind"
         )
 

@@ -227,7 +227,8 @@ def _hub_sha(name: str, revision: str | None) -> str:
     from huggingface_hub import HfApi, constants, try_to_load_from_cache
 
     if constants.HF_HUB_OFFLINE:
-        cached = try_to_load_from_cache(name, "config.json", revision=revision or "main")
+        with _told(name, revision):
+            cached = try_to_load_from_cache(name, "config.json", revision=revision or "main")
         if isinstance(cached, str):
             return Path(cached).parent.name
         raise HubError(

@@ -137,10 +137,7 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
 
 def versions() -> dict[str, str]:
     """Versions of all that scores may depend on."""
-    return {
-        name: metadata.version(name)
-        for name in ("probesieve", "torch", "transformers", "tokenizers", "timm", "pillow", "numpy")
-    }
+    return {name: metadata.version(name) for name in _LIBRARIES}
 
 
 def shard_rows(place: Place, number: int) -> pa.Table:

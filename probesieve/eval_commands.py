@@ -123,6 +123,7 @@ def difficulty(
         str | None, typer.Option(help="What numbers in the files mean: 0=contradiction,1=neutral,2=entailment.")
     ] = None,
     dataset_revision: Annotated[str | None, typer.Option(help="Branch, tag or sha of a dataset on the Hub.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Also write all numbers there.")] = None,
 ) -> None:
     """See whether the rows that a filter kept are hard for models that it never saw.
 
@@ -130,9 +131,13 @@ def difficulty(
     """
     from evaluation.classifiers.comparisons import difficulty_of
     from evaluation.classifiers.text import difficulty_text
+    from evaluation.store import write_json
 
     title, found = difficulty_of(predictions, dataset, split, label_map=label_map, revision=dataset_revision)
     print(difficulty_text(found, title))
+    if out:
+        write_json(out, {"rows": title, "predictions": [one.to_json() for one in found]})
+        print(f"\nStored: {out}")
 
 
 def humans(
@@ -140,6 +145,7 @@ def humans(
     dataset: Annotated[str | None, typer.Option(help="A filtered folder, or its ORG/NAME.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split the rows are of.")] = None,
     dataset_revision: Annotated[str | None, typer.Option(help="Branch, tag or sha of a dataset on the Hub.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Also write all numbers there.")] = None,
 ) -> None:
     """Give human accuracy, one annotator left out at a time, on all rows and on those that a filter kept and removed.
 
@@ -147,9 +153,13 @@ def humans(
     """
     from evaluation.classifiers.comparisons import humans_of
     from evaluation.classifiers.text import humans_text
+    from evaluation.store import write_json
 
     title, found = humans_of(file, dataset, split, revision=dataset_revision)
     print(humans_text(found, title))
+    if out:
+        write_json(out, {"rows": title, "subsets": {name: one.to_json() for name, one in found.items()}})
+        print(f"\nStored: {out}")
 
 
 def compare(

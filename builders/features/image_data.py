@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _WHITE = (255, 255, 255, 255)
 _TRANSLATION = 100 / 600
+_ADDRESS = re.compile(r" ?<[\w.]+ object at 0x[0-9a-f]+>")  # differs from run to run
 
 Transform = Callable[["Image"], "Image | NDArray[Any]"]
 
@@ -207,7 +209,7 @@ class ImageRows:
         try:
             image = read_rgb(value)
         except Exception as error:  # a decoder may raise anything on a broken file
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = _ADDRESS.sub("", " ".join(f"{type(error).__name__}: {error}".split()))
             where = f", {value['path']}" if value["path"] else ""
             return BuildError(
                 f"the image of row {place} (source_index{where}) cannot be read ({reason}); mend it or leave it out"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 _HUB = "hf-hub:"
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_CONFIG = "config.json"
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # timm saves either, or both
 _SOURCES = ("url", "file", "state_dict", "hf_hub_id", "hf_hub_filename", "source", "custom_load", "label_offset")
 
 
@@ -34,7 +35,7 @@ class Checkpoint:
     file : Path, optional
         Weights of `architecture` in a file of their own.
     folder : Path, optional
-        ``config.json`` and ``model.safetensors`` as timm saves them.
+        ``config.json`` and ``model.safetensors`` or ``pytorch_model.bin`` as timm saves them.
     repository, sha : str, optional
         A model repository of the Hub, and its commit.
     facts : mapping
@@ -93,10 +94,9 @@ def _find(model: str, revision: str | None) -> Checkpoint:
         return _on_hub(model.removeprefix(_HUB), revision)
     if Path(model).is_dir():
         folder = Path(model)
-        for name in (_CONFIG, _WEIGHTS):
-            if not (folder / name).is_file():
-                raise BuildError(f"model folder {model} has no {name}; it must be as timm saves for the Hub")
-        sums = "".join(sha256(folder / name) for name in (_CONFIG, _WEIGHTS))
+        if not (folder / _CONFIG).is_file():
+            raise BuildError(f"model folder {model} has no {_CONFIG}; it must be as timm saves for the Hub")
+        sums = "".join(sha256(path) for path in (folder / _CONFIG, _weights_in(folder)))
         digest = hashlib.sha256(sums.encode()).hexdigest()
         return Checkpoint(_architecture(folder), folder=folder, facts={"weights_sha256": digest})
     name, _, tag = model.partition(".")
@@ -107,6 +107,13 @@ def _find(model: str, revision: str | None) -> Checkpoint:
     if config is None or not config.hf_hub_id:
         raise BuildError(f"timm has no weights {model!r}; {_tags(name)}")
     return _on_hub(config.hf_hub_id, revision)
+
+
+def _weights_in(folder: Path) -> Path:
+    for name in _WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    raise BuildError(f"model folder {folder} has no {' or '.join(_WEIGHTS)}; it must be as timm saves for the Hub")
 
 
 def check_architecture(name: str) -> None:
@@ -160,7 +167,9 @@ def _told(repository: str, revision: str | None) -> Iterator[None]:
     except errors.RevisionNotFoundError:
         raise HubError(f"{repository} has no revision {revision!r}") from None
     except errors.EntryNotFoundError:
-        raise HubError(f"{repository} has no {_CONFIG} with {_WEIGHTS}; a model that timm saved is needed") from None
+        raise HubError(
+            f"{repository} has no {_CONFIG} with {' or '.join(_WEIGHTS)}; a model that timm saved is needed"
+        ) from None
     except _other_errors() as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise HubError(
@@ -181,10 +190,15 @@ def _fetched(checkpoint: Checkpoint) -> Path:
         return checkpoint.folder
     repository, sha = str(checkpoint.repository), checkpoint.sha
     with _told(repository, sha):
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import errors, hf_hub_download
 
-        paths = [Path(hf_hub_download(repository, name, revision=sha)) for name in (_CONFIG, _WEIGHTS)]
-    return paths[0].parent
+        config = Path(hf_hub_download(repository, _CONFIG, revision=sha))
+        first, second = _WEIGHTS
+        try:
+            hf_hub_download(repository, first, revision=sha)
+        except errors.EntryNotFoundError:
+            hf_hub_download(repository, second, revision=sha)
+    return config.parent
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -235,7 +249,7 @@ def load(checkpoint: Checkpoint, *, size: int | None, **rates: float) -> nn.Modu
         config = _registered(architecture).to_dict()
     else:
         folder = _fetched(checkpoint)
-        architecture, file = _architecture(folder), folder / _WEIGHTS
+        architecture, file = _architecture(folder), _weights_in(folder)
         written = _config(folder)
         config = {"label_names": written.get("label_names"), **written.get("pretrained_cfg", written)}
         given = {**written.get("model_args", {}), **given}

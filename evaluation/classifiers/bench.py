@@ -23,7 +23,7 @@ from evaluation.classifiers.ood import load_ood_spec
 from evaluation.classifiers.plans import Plan
 from evaluation.classifiers.plans.spec import Measure, Tuning
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier, evaluate_ood
-from evaluation.classifiers.sets import KEPT, matching_rows, read_split, subsets_of
+from evaluation.classifiers.sets import KEPT, PREDICTED, matching_rows, read_split, subsets_of
 from evaluation.classifiers.subsets import (
     SINGLE_MODEL,
     TrainingRows,
@@ -31,7 +31,6 @@ from evaluation.classifiers.subsets import (
     single_model_masks,
     training_subset,
 )
-from evaluation.classifiers.summary import PREDICTED
 from evaluation.classifiers.train import make_settings, train_classifier
 from evaluation.classifiers.words import predict_by_words
 from evaluation.errors import EvaluationError

@@ -81,14 +81,16 @@ def humans_of(
         If the file cannot be read, the set is no filtered set, or a subset has no annotated row.
     """
     annotated = read_annotated(file)
+    counted = f"{len(annotated):,} rows, {int((annotated.gold < 0).sum()):,} of them without a gold label"
     if dataset is None:
         if split is not None:
             raise EvaluationError(f"--split {split} needs a --dataset")
-        return f"{file.name}, {len(annotated):,} rows", {FULL: human_accuracy(annotated, what=file.name)}
+        return f"{file.name}: {counted}", {FULL: human_accuracy(annotated, what=file.name)}
     built = find_built(dataset, revision)
     rows, masks = matching_rows(built, split)
     subsets = {name: masks[name] for name in (FULL, KEPT, REMOVED)}
-    return _title(built.name, built.version, split, len(rows)), humans_on(annotated, rows, subsets)
+    title = f"{_title(built.name, built.version, split, len(rows))}; {file.name}: {counted}"
+    return title, humans_on(annotated, rows, subsets)
 
 
 def _title(name: str, version: str, split: str | None, rows: int) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.classifiers.matching import PAIR_IDS, Pair, Rows, match_pairs
+from evaluation.classifiers.matching import Pair, Rows, match_pairs
 from evaluation.classifiers.metrics import Rate, wilson
 from evaluation.classifiers.names import CONTRADICTION, ENTAILMENT, NEUTRAL, nli_role
 from evaluation.classifiers.prediction_files import json_lines, read_text
@@ -47,14 +47,11 @@ class Annotated:
         How many annotators gave each label.
     pairs : tuple of (str, str)
         Premise and hypothesis.
-    pair_ids : tuple of str or None
-        Ids of the rows; None if any has none.
     """
 
     gold: NDArray[np.int64]
     votes: NDArray[np.int64]
     pairs: tuple[Pair, ...]
-    pair_ids: tuple[str, ...] | None
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -96,18 +93,16 @@ def read_annotated(path: Path) -> Annotated:
     EvaluationError
         If the file is not there or empty, or if a line is not JSON, lacks a field or has an unknown label.
     """
-    gold, votes, pairs, ids = [], [], [], []
+    gold, votes, pairs = [], [], []
     for where, content in json_lines(read_text(path), path.name):
         row = _checked(content, where)
         gold.append(-1 if row["gold_label"] in NO_GOLD else _label(row["gold_label"], where))
         answers = [_label(name, where) for name in row["annotator_labels"] if name not in NO_GOLD]
         votes.append(np.bincount(np.array(answers, dtype=np.int64), minlength=len(LABELS)))
         pairs.append((str(row["premise"]), str(row["hypothesis"])))
-        ids.append(next((str(row[name]) for name in PAIR_IDS if name in row), None))
     if not gold:
         raise EvaluationError(f"{path} has no rows")
-    known = tuple(name for name in ids if name is not None)
-    return Annotated(np.array(gold), np.stack(votes), tuple(pairs), known if len(known) == len(ids) else None)
+    return Annotated(np.array(gold), np.stack(votes), tuple(pairs))
 
 
 def _checked(content: Any, where: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ forms, image classes also by the synonyms that ImageNet separates with commas ("
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,12 @@ from evaluation.classifiers.names import (
 from evaluation.errors import EvaluationError
 
 BY_NAME = "the same classes, matched by name"
+BY_MAP = "the model's classes as --label-map gives them"
 COLLAPSED = (
     "a three-way model on a two-way set: its decision among three classes, with neutral and contradiction then taken "
     "as not_entailment; P(not_entailment) = P(neutral) + P(contradiction)"
 )
 SUBSET = "the model's logits of the dataset's {} of its {} classes, the others left out before softmax and argmax"
-
-_SUMS_TO_ONE = 0.02  # what half precision may be off by
 
 
 @dataclass(frozen=True)
@@ -106,35 +105,9 @@ class LabelMap:
         EvaluationError
             If the width is not that of the model, or a value is not finite.
         """
-        values = self._checked(logits, "logits")[:, self._order]
+        values = self._checked(logits)[:, self._order]
         powers = np.exp(values - values.max(axis=1, keepdims=True))
         return self._mapped(powers / powers.sum(axis=1, keepdims=True), values.argmax(axis=1))
-
-    def of_probabilities(self, probabilities: ArrayLike) -> Mapped:
-        """Map probabilities over the model's classes; those of classes that the dataset lacks are shared out.
-
-        Parameters
-        ----------
-        probabilities : array_like, shape (rows, classes of the model)
-            In [0, 1], summing to 1 a row.
-
-        Raises
-        ------
-        EvaluationError
-            If they are not probabilities, or a row has none for any of the dataset's classes.
-        """
-        everything = self._checked(probabilities, "probabilities")
-        if len(everything) and (
-            everything.min() < 0 or np.abs(everything.sum(axis=1) - 1).max() > _SUMS_TO_ONE or everything.max() > 1.001
-        ):
-            raise EvaluationError("probabilities must lie in [0, 1] and sum to 1 a row; pass logits as logits")
-        values = everything[:, self._order]
-        total = values.sum(axis=1, keepdims=True)
-        if empty := int((total == 0).sum()):
-            raise EvaluationError(
-                f"{empty} rows have no probability for any of the dataset's {len(self.names)} classes: pass logits"
-            )
-        return self._mapped(values / total, values.argmax(axis=1))
 
     @property
     def _order(self) -> list[int]:
@@ -142,13 +115,14 @@ class LabelMap:
         used = [place for place, to in enumerate(self.target) if to >= 0]
         return sorted(used, key=lambda place: (self.target[place], nli_role(self.classes[place]) or ""))
 
-    def _checked(self, values: ArrayLike, what: str) -> NDArray[np.float64]:
-        array = np.asarray(values, dtype=np.float64)
+    def _checked(self, logits: ArrayLike) -> NDArray[np.float64]:
+        array = np.asarray(logits, dtype=np.float64)
         if array.ndim != 2 or array.shape[1] != len(self.classes):
-            raise EvaluationError(f"{what} must be of shape (rows, {len(self.classes)}), not {array.shape}")
+            raise EvaluationError(f"logits must be of shape (rows, {len(self.classes)}), not {array.shape}")
         if bad := int((~np.isfinite(array)).any(axis=1).sum()):
             raise EvaluationError(
-                f"{bad} of {len(array)} rows have {what} that are not finite; half precision overflows: use float32"
+                f"{bad} of {len(array)} rows have logits that are not finite; where a model overflows in half "
+                "precision, use float32"
             )
         return array
 
@@ -191,22 +165,34 @@ def match_labels(
     >>> match_labels(["entailment", "neutral", "contradiction"], ["entailment", "non-entailment"]).target
     (0, 1, 1)
     """
-    classes, wanted = _in_order(id2label), tuple(names)
+    classes, wanted = classes_in_order(id2label), tuple(names)
     if label_map is not None:
-        classes = read_label_map(label_map, classes, wanted)
-    elif is_numbered(classes) and set(classes) != set(wanted):
+        matched = _match(read_label_map(label_map, classes, wanted), wanted)
+        return replace(matched, rule=BY_MAP) if matched.rule == BY_NAME else matched
+    if is_numbered(classes) and set(classes) != set(wanted):
         raise EvaluationError(
             f"the model's classes have no names ({shown(classes)}): say which is which with "
             f"--label-map {','.join(f'{i}={name}' for i, name in enumerate(wanted[:3]))}"
             f"{',...' if len(wanted) > 3 else ''} in the order that the model was trained with"
         )
+    return _match(classes, wanted)
+
+
+def _match(classes: tuple[str, ...], wanted: tuple[str, ...]) -> LabelMap:
     if all(map(nli_role, (*classes, *wanted))):
         return _match_nli(classes, wanted)
     target = match_by_name(classes, wanted)
     return _label_map(classes, wanted, target)
 
 
-def _in_order(id2label: Mapping[Any, str] | Sequence[str]) -> tuple[str, ...]:
+def classes_in_order(id2label: Mapping[Any, str] | Sequence[str]) -> tuple[str, ...]:
+    """Give the names of a model's classes in the order of its outputs.
+
+    Raises
+    ------
+    EvaluationError
+        If they are not numbered from 0.
+    """
     if not isinstance(id2label, Mapping):
         return tuple(id2label)
     try:

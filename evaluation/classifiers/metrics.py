@@ -2,7 +2,8 @@
 
 Everywhere ``labels`` and ``predicted`` are int64 arrays of shape (rows,), indexes into the dataset's class names, and
 ``probabilities`` is of shape (rows, K) over those names. Intervals are at 95 % and about rows: where would the number
-lie, had other rows of the same kind been drawn? They say nothing of other seeds or models.
+lie, had other rows of the same kind been drawn? They take rows for independent, which rows that share a premise are
+not quite, and say nothing of other seeds or models.
 """
 
 from __future__ import annotations
@@ -65,10 +66,6 @@ class OverSeeds:
     mean: float
     sd: float | None
     n: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
-        return asdict(self)
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:

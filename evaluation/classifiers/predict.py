@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.classifiers.labels import classes_in_order
 from evaluation.classifiers.sets import LabelledRows
 from evaluation.errors import EvaluationError
 from evaluation.loading import DTYPES, chosen_device, load_model, load_parts, moved
@@ -122,8 +123,7 @@ class TextClassifier:
         self.model = loaded.model
         self._most = loaded.limit or _MOST_TOKENS
         self._batch_size = batch_size
-        names = loaded.model.config.id2label
-        self.classes = (tuple(str(names[place]) for place in sorted(names)),)
+        self.classes = (classes_in_order(loaded.model.config.id2label),)
         self.facts = {"max_length": self._most}
 
     def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
@@ -271,11 +271,10 @@ def _transformers_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel
         )
         return made
 
-    names = model.config.id2label
     return ImageModel(
         forward,
         transform,
-        (tuple(str(names[place]) for place in sorted(names)),),
+        (classes_in_order(model.config.id2label),),
         {"processor": type(processor).__name__},
         torch.device(device).type == "cuda",
     )

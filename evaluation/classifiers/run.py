@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -197,6 +197,11 @@ def evaluate_ood(
     EvaluationError, BuildError, HubError
         As `evaluate_filtered`, and if a set cannot be read.
     """
+    if data is None and (away := [spec for spec in specs if spec.hub is None]):
+        raise EvaluationError(
+            f"{away[0].title} is not on the Hub: get it from {away[0].home} and pass as --data the folder that has it "
+            f"{'and the other sets' if len(specs) > 1 else ''}".rstrip()
+        )
     parts = []
     for spec in specs:
         rows, facts = read_ood_rows(spec, data, split=split, revision=revision)
@@ -213,6 +218,7 @@ def _evaluate(
     facts = part.facts
     place = store.place_of(out, ref, f"{facts['name']}@{facts['version']}", part.split, PROTOCOL)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": facts["revision"], "split": part.split}
+    options = options if options.limit else replace(options, seed=ClassifierOptions.seed)  # where nothing is drawn
     settings |= {"protocol": PROTOCOL, **{name: value for name, value in asdict(options).items() if name != _TOLERATED}}
     if not overwrite and (found := store.read_result(place, settings)):
         broken = found["splits"][part.split]["broken"]

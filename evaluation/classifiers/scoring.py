@@ -16,8 +16,8 @@ from builders.progress import counter
 from evaluation import store
 from evaluation.classifiers.labels import LabelMap
 from evaluation.classifiers.predict import Classifier, Outputs, load_classifier
-from evaluation.classifiers.sets import LabelledRows
-from evaluation.classifiers.summary import BROKEN, broken_rows, prediction_columns
+from evaluation.classifiers.sets import BROKEN, LabelledRows
+from evaluation.classifiers.summary import broken_rows, prediction_columns
 from evaluation.errors import EvaluationError
 from evaluation.models import CLASSIFIERS, ModelRef
 from evaluation.parallel import HERE, in_parallel

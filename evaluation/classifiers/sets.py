@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 FULL, KEPT, REMOVED, RANDOM = SUBSETS = ("full", "kept", "removed", "random")
 PART, IN_RANDOM = "part", "in_random_subset"
+PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN = "predicted", "confidence", "label_probability", "broken"
 
+_STORED = ("source_index", "label", PART, IN_RANDOM, PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN)
 _OF_SCORES = ("predictability", "times_scored", "removed_in_phase", IN_RANDOM)
 
 
@@ -48,7 +50,7 @@ class LabelledRows:
         What is stored beside the prediction of each row: ``source_index`` and ``label``; of a filtered set ``part``
         (its config) and ``in_random_subset``; of a set out of distribution ``id``; the columns of `groups`.
     groups : tuple of str
-        Columns of `facts` by which accuracy is broken down.
+        Columns of `facts` by which accuracy is broken down; ``source_NAME`` where results have a column NAME already.
     """
 
     name: str
@@ -148,9 +150,14 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     data = _images(files) if inputs == (IMAGE,) else _texts(files)
     sizes = [manifest["configs"][config][split]["rows"] for config in files]
     group = manifest.get("breakdown")
-    groups = (group,) if group and group not in (*inputs, "label") else ()
-    columns = data.select_columns(["source_index", "label", IN_RANDOM, *groups]).with_format("arrow")[:]
-    facts = columns.append_column(PART, pa.array(np.repeat(np.array(list(files)), sizes)))
+    broken_down = [group] if group and group not in (*inputs, "label") else []
+    groups = tuple(f"source_{name}" if name in _STORED else name for name in broken_down)
+    ours = ["source_index", "label", IN_RANDOM]
+    table = data.select_columns([*dict.fromkeys([*ours, *broken_down])]).with_format("arrow")[:]
+    facts = table.select(ours)
+    for column, name in zip(groups, broken_down, strict=True):
+        facts = facts.append_column(column, table[name])
+    facts = facts.append_column(PART, pa.array(np.repeat(np.array(list(files)), sizes)))
     rows = LabelledRows(
         built.name,
         split,

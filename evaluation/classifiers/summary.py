@@ -19,10 +19,16 @@ from evaluation.classifiers.metrics import (
     to_json,
 )
 from evaluation.classifiers.ood import OodSpec, report
-from evaluation.classifiers.sets import FULL, KEPT, SUBSETS, subsets_of
+from evaluation.classifiers.sets import (
+    BROKEN,
+    CONFIDENCE,
+    KEPT,
+    LABEL_PROBABILITY,
+    PREDICTED,
+    SUBSETS,
+    subsets_of,
+)
 from evaluation.errors import EvaluationError
-
-PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN = "predicted", "confidence", "label_probability", "broken"
 
 _NAMED = 20
 
@@ -124,6 +130,3 @@ def _report(spec: OodSpec, scored: pa.Table, predicted: NDArray[np.int64]) -> di
     from datasets import Dataset
 
     return report(spec, Dataset(scored), predicted)
-
-
-__all__ = ["FULL", "prediction_columns", "summarize"]

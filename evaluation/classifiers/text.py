@@ -33,8 +33,11 @@ def classifier_blocks(result: Mapping[str, Any]) -> list[str | Grid]:
         _what(result),
         f"classes: {result['labels']['rule']}",
     ]
-    if settings["limit"] is not None:
-        lines.append(f"at most {settings['limit']:,} rows of a split, drawn at random")
+    limit, rows = settings["limit"], result["dataset"]["rows"]
+    if limit is not None and len(result["splits"]) > 1:
+        lines.append(f"at most {limit:,} rows of a split, drawn at random with seed {settings['seed']}")
+    elif limit is not None and limit < rows:
+        lines.append(f"{limit:,} of {rows:,} rows, drawn at random with seed {settings['seed']}")
     for split, summary in result["splits"].items():
         lines += ["", f"{split}: {summary['rows']:,} rows", "", *_split(summary)]
     return lines
@@ -104,18 +107,19 @@ def _breakdown(title: str, parts: Mapping[str, Mapping[str, Any]]) -> Grid:
 
 def _report(report: Mapping[str, Any]) -> list[str | Grid]:
     """The scores of a set out of distribution, as its authors break them down, beside what is known of others."""
-    metrics = report["metrics"]
     groups = [
         (f"{column}: {value}", scores)
         for column, values in report["groups"].items()
         for value, scores in values.items()
     ]
-    labels = list(
-        dict.fromkeys(label for _, scores in (("", report["all"]), *groups) for label in scores.get("by_label", ()))
-    )
-    head = ("", *metrics, *(f"of {label}" for label in labels), "n")
-    rows = [_scores(name, scores, metrics, labels) for name, scores in (("all", report["all"]), *groups)]
-    lines: list[str | Grid] = [Grid([head, *rows], right=range(1, len(head)))]
+    every = (("all", report["all"]), *groups)
+    labels = list(dict.fromkeys(label for _, scores in every for label in scores.get("by_label", ())))
+    others = [metric for metric in report["metrics"] if metric != "accuracy"]
+    others += sorted({key for _, scores in every for key in scores if key.startswith("mean_over_")})
+    names = (name.replace("_", " ") for name in others)
+    head = ("", "accuracy", "95 % interval", *names, *(f"of {label}" for label in labels), "n")
+    rows = [_scores(name, scores, others, labels) for name, scores in every]
+    lines: list[str | Grid] = [Grid([head, *rows], right=(1, *range(3, len(head))))]
     for reference in report["references"]:
         of = f" of {reference['label']}" if reference["label"] else ""
         known = ", ".join(f"{name} {value:.3f}" for name, value in reference["accuracy"].items())
@@ -123,11 +127,12 @@ def _report(report: Mapping[str, Any]) -> list[str | Grid]:
     return lines
 
 
-def _scores(name: str, scores: Mapping[str, Any], metrics: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
-    values = [scores[metric]["value"] if metric == "accuracy" else scores[metric] for metric in metrics]
+def _scores(name: str, scores: Mapping[str, Any], others: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
+    values = [f"{scores[metric]:.3f}" if metric in scores else "" for metric in others]
     by_label = scores.get("by_label", {})
     parts = [f"{by_label[label]['value']:.3f}" if label in by_label else "" for label in labels]
-    return (name, *(f"{value:.3f}" for value in values), *parts, f"{scores['n']:,}")
+    share, interval, n = _rate(scores["accuracy"])
+    return (name, share, interval, *values, *parts, n)
 
 
 def _rate(found: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -172,16 +177,13 @@ def humans_text(found: Mapping[str, Humans], title: str) -> str:
     title : str
         Names the rows.
     """
-    rows = [
-        (name, *_of(one.accuracy), *_of(one.against_others)[:2], f"{one.rows:,}", f"{one.without_gold:,}")
-        for name, one in found.items()
-    ]
-    head = ("", "accuracy", "95 % interval", "labels", "by others", "95 % interval", "rows", "gold -")
+    rows = [(name, *_of(one.accuracy), *_of(one.against_others)[:2], f"{one.rows:,}") for name, one in found.items()]
+    head = ("", "accuracy", "95 % interval", "labels", "by others", "95 % interval", "rows")
     return "\n".join(
         [
             title,
             "",
-            *aligned([head, *rows], right=(1, 3, 4, 6, 7)),
+            *aligned([head, *rows], right=(1, 3, 4, 6)),
             "",
             "Accuracy of one annotator at a time against the gold label; by others: against what most of the other",
             "annotators of the row say. Rows without a gold label are left out, as they are for models.",

@@ -269,8 +269,16 @@ def _check_same(target: Path, record: Mapping[str, Any]) -> None:
         raise EvaluationError(f"{target} is there and holds no {RECORD}, so it is not ours: choose another --out")
     before = store.read_json(target / RECORD)
     before, now = ({key: of[key] for key in of if key != "versions"} for of in (before, dict(record)))
-    if different := fields_that_differ(before, json.loads(json.dumps(now))):
+    if different := fields_that_differ(flat(before), flat(json.loads(json.dumps(now)))):
         raise EvaluationError(f"{target} was trained otherwise ({different}): remove it, or choose another --out")
+
+
+def flat(record: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Give the fields of a record and of the records in it, each by the names of all that it is in."""
+    fields: dict[str, Any] = {}
+    for key, value in record.items():
+        fields |= flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return fields
 
 
 def _put(work: Path, target: Path, columns: tuple[str, ...], record: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ import yaml
 from builders.folder import Built
 from builders.planted import LABELS
 from builders.unqover import build_unqover
+from evaluation.classifiers.ood.spec import SETS_DIR
 from evaluation.models import resolve_model
 from probesieve.cli import main
 from tests.evaluation.classifiers.conftest import planted, reader
@@ -83,6 +84,21 @@ def test_a_set_out_of_distribution_is_named_like_a_dataset(reader: Path, tmp_pat
     assert code == 0
     assert "heuristic: lexical_overlap" in said
     assert "Known of a BERT fine-tuned on MultiNLI, accuracy of entailment: lexical_overlap 0.946" in said
+    (stored,) = (tmp_path / "r").rglob("test.exact.json")
+    everything = json.loads(stored.read_text(encoding="utf-8"))["splits"]["test"]["report"]["all"]["accuracy"]
+    (line,) = (line.split() for line in said.splitlines() if line.startswith("all "))
+    assert line[1:5] == [f"{everything['value']:.3f}", f"{everything['low']:.3f}", "to", f"{everything['high']:.3f}"]
+
+
+def test_a_set_of_ones_own_is_a_spec(reader: Path, tmp_path: Path, run_here: Call) -> None:
+    write_hans(tmp_path / "hans")
+    spec = (SETS_DIR / "hans.toml").read_text(encoding="utf-8").replace('name = "hans"', 'name = "mine"')
+    (tmp_path / "mine.toml").write_text(spec, encoding="utf-8")
+    args = ("--dataset", tmp_path / "mine.toml", "--data", tmp_path, "--out", tmp_path / "r")
+    code, said, _ = run_here("eval", "--model", reader, *args)
+    assert (code, " on mine " in said) == (0, True)
+    code, _, complained = run_here("eval", "--model", reader, "--dataset", "none.toml")
+    assert (code, "none.toml cannot be read (No such file" in complained) == (2, True)
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -94,12 +110,15 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     for args, message in (
         (("--model", reader, "--dataset", probe_set), "is a probe set, which needs a question-answering or language"),
         (("--model", qa, *data), "is a filtered set, which needs a classifier, and "),
+        (("--model", qa, *data, "--split", "test"), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, "--dataset", "hans"), "hans is a set out of distribution, which needs a classifier"),
         (("--model", base, *data), "is of architecture BertModel, which has no head that can be scored"),
         (("--model", base, "--kind", "text-classifier", *data), "classifier.bias, classifier.weight would be random"),
         (("--model", reader), "say with --dataset or --suite what to score it on"),
         (("--model", reader, "--dataset", "hanss"), "did you mean 'hans'?"),
+        (("--model", reader, "--dataset", "hanss", "--data", tmp_path), "did you mean 'hans'?"),
         (("--model", reader, "--dataset", tmp_path / "none"), "is neither a built folder nor ORG/NAME"),
+        (("--model", reader, "--suite", "nli-ood"), "Stress tests is not on the Hub: get it from https://"),
         (("--model", reader, "--suite", "nli-odd"), "did you mean 'nli-ood'?"),
         (("--model", reader, *data, "--data", tmp_path), "--data is for sets out of distribution"),
         (("--model", reader, "--suite", "nli-ood", "--data", tmp_path), "is not laid out as HANS"),
@@ -175,6 +194,9 @@ def test_difficulty_of_a_prediction_file_is_the_models_own(
     (line,) = (line.split() for line in said.splitlines() if line.startswith("other.jsonl"))
     assert (code, line[1:4]) == (0, values)
     assert "135 of 135" in said
+    run_here("difficulty", tmp_path / "other.jsonl", *asked, "--out", tmp_path / "d.json")
+    (written,) = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["predictions"]
+    assert written["kept"] == pytest.approx(accuracy["kept"])
     code, _, complained = run_here("difficulty", tmp_path / "other.jsonl", "--dataset", planted.folder)
     assert (code, "say with --split which one it is" in complained) == (2, True)
     code, _, complained = run_here("difficulty", tmp_path / "none.jsonl", *asked)
@@ -195,12 +217,15 @@ def test_humans_on_kept_and_removed_rows(planted: Built, tmp_path: Path, run_her
     file = tmp_path / "annotated.jsonl"
     code, said, _ = run_here("humans", file, "--dataset", planted.folder, "--split", "validation")
     assert code == 0
+    assert "annotated.jsonl: 150 rows, 15 of them without a gold label" in said
     for name in ("full", "kept", "removed"):
         (line,) = (line.split() for line in said.splitlines() if line.startswith(f"{name} "))
         assert line[1] == "0.800"
-    code, said, _ = run_here("humans", file)
+    code, said, _ = run_here("humans", file, "--out", tmp_path / "h.json")
     (line,) = (line.split() for line in said.splitlines() if line.startswith("full "))
-    assert (code, line[1], line[-1]) == (0, "0.800", "15")  # each tenth row has no gold label
+    assert (code, line[1], line[-1]) == (0, "0.800", "135")  # each tenth row has no gold label
+    written = json.loads((tmp_path / "h.json").read_text(encoding="utf-8"))["subsets"]["full"]
+    assert (written["accuracy"]["value"], written["without_gold"]) == (pytest.approx(0.8), 15)
     code, _, complained = run_here("humans", file, "--split", "validation")
     assert (code, "needs a --dataset" in complained) == (2, True)
 

@@ -156,6 +156,8 @@ def test_offline_only_the_cache_counts(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match=r"offline .* org/model at main is not in the cache: go online once, or pass"):
         resolve_model("org/model")
+    with pytest.raises(EvaluationError, match=r"model 'model\.' is neither a folder nor a Hub id"):
+        resolve_model("model.")
     snapshot = tmp_path / SHA
     write_config(snapshot, architectures=["GPT2LMHeadModel"])
     path = str(snapshot / "config.json")

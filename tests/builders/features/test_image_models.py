@@ -123,6 +123,33 @@ def test_a_folder_that_timm_did_not_save_is_refused(saved: Path, tmp_path: Path)
         recipe(model=str(saved), weights=str(saved / "model.safetensors")).identity()
 
 
+@pytest.mark.parametrize("of_hub", [False, True])
+def test_weights_may_be_in_the_file_that_timm_saves_by_default(
+    of_hub: bool, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    from builders.features.image_models import Checkpoint, load
+
+    model = timm.create_model("test_byobnet", num_classes=5)
+    model.load_state_dict(load_file(saved / "model.safetensors"))
+    timm.models.save_for_hf(model, str(tmp_path), safe_serialization=False)
+
+    def download(repository: str, name: str, *, revision: str) -> str:
+        if not (tmp_path / name).is_file():
+            raise huggingface_hub.errors.EntryNotFoundError(name)
+        return str(tmp_path / name)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    checkpoint = Checkpoint(repository="org/name", sha="a" * 40) if of_hub else Checkpoint(folder=tmp_path)
+    found, wanted = load(checkpoint, size=None).state_dict(), model.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in wanted.items())
+    (tmp_path / "pytorch_model.bin").unlink()
+    with pytest.raises((BuildError, HubError), match=r"model\.safetensors or pytorch_model\.bin") as caught:
+        load(checkpoint, size=None)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_size_the_model_cannot_take_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="cannot take images of image_size 16"):
         recipe(model="test_convnext").train(colours(4), tmp_path, seed=0)

@@ -172,7 +172,7 @@ def test_broken_images_are_counted_named_and_left_out(
     summary = done.result["splits"]["train"]
     assert (summary["rows"], summary["accuracy"]["full"]["n"], summary["broken"]["rows"]) == (88, 88, 2)
     assert [one["source_index"] for one in summary["broken"]["first"]] == [5, 40]
-    assert "cannot be read" in summary["broken"]["first"][0]["why"]
+    assert "read (UnidentifiedImageError: cannot identify image file);" in summary["broken"]["first"][0]["why"]
     assert "2 images of digits-aflite, split train, could not be read" in caplog.text
     tables = [pq.read_table(one.path.with_suffix(".parquet")).to_pylist() for one in (whole, done)]
     for place, (before, after) in enumerate(zip(*tables, strict=True)):

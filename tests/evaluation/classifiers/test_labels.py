@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from evaluation.classifiers.labels import BY_NAME, COLLAPSED, LabelMap, match_labels
+from evaluation.classifiers.labels import BY_MAP, BY_NAME, COLLAPSED, match_labels
 from evaluation.errors import EvaluationError
 
 NLI = ("entailment", "neutral", "contradiction")
@@ -99,6 +99,13 @@ def test_a_label_map_overrules_names_and_takes_commas() -> None:
     assert several.target == (0, 1, 1)
 
 
+def test_a_result_says_whether_names_or_a_map_decided() -> None:
+    text = "0=entailment,1=neutral,2=contradiction"
+    assert match_labels(NLI, NLI).rule == BY_NAME
+    assert match_labels(NLI, NLI, label_map=text).rule == BY_MAP
+    assert match_labels(NLI, TWO, label_map=text).rule == COLLAPSED
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -183,8 +190,6 @@ def test_a_subset_of_the_classes_sees_no_other_logit() -> None:
     assert mapped.predicted.tolist() == [0]
     assert "2 of its 4 classes" in labels.rule
     assert labels.facts["classes"] == [None, "stingray", "goldfinch", None]
-    shared = labels.of_probabilities([[0.5, 0.1, 0.3, 0.1]])
-    np.testing.assert_allclose(shared.probabilities, [[0.75, 0.25]], rtol=1e-6)
 
 
 def test_names_of_two_classes_go_by_index_only_where_all_else_is_in_place() -> None:
@@ -227,12 +232,6 @@ def test_digits_are_names_where_the_dataset_has_them_too() -> None:
     assert match_labels(["1", "0"], ["0", "1"]).target == (1, 0)
 
 
-def test_probabilities_are_taken_as_they_are() -> None:
-    mapped = match_labels(["c", "e", "n"], TWO).of_probabilities([[0.3, 0.4, 0.3]])
-    np.testing.assert_allclose(mapped.probabilities, [[0.4, 0.6]], rtol=1e-6)
-    assert mapped.predicted.tolist() == [0]
-
-
 def test_ties_go_to_the_datasets_first_class_in_every_order() -> None:
     for order in itertools.permutations(range(3)):
         mapped = match_labels([NLI[j] for j in order], NLI).of_logits(np.ones((1, 3)))
@@ -255,15 +254,3 @@ def test_no_rows_are_no_error() -> None:
 def test_logits_that_cannot_be_are_refused(values: np.ndarray, message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
         match_labels(NLI, NLI).of_logits(values)
-
-
-@pytest.mark.parametrize("values", [[[2.0, -1.0, 0.0]], [[0.2, 0.2, 0.2]], [[1.5, -0.25, -0.25]]])
-def test_logits_are_no_probabilities(values: list[list[float]]) -> None:
-    with pytest.raises(EvaluationError, match=r"in \[0, 1\] and sum to 1"):
-        match_labels(NLI, NLI).of_probabilities(values)
-
-
-def test_rows_without_probability_for_the_subset_are_refused() -> None:
-    labels = LabelMap(("a", "b", "c"), ("a", "b"), (0, 1, -1), "")
-    with pytest.raises(EvaluationError, match="1 rows have no probability for any of the dataset's 2 classes"):
-        labels.of_probabilities([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]])

@@ -200,4 +200,4 @@ def test_seeds_by_hand() -> None:
 def test_rates_as_stored() -> None:
     assert to_json({"a": Rate(0.5, 0.25, 0.75, 4)}) == {"a": {"value": 0.5, "low": 0.25, "high": 0.75, "n": 4}}
     assert Difference(0.1, 0.0, 0.2).to_json() == {"value": 0.1, "low": 0.0, "high": 0.2}
-    assert over_seeds([1.0]).to_json() == {"mean": 1.0, "sd": None, "n": 1}
+    assert over_seeds([1.0]) == OverSeeds(1.0, None, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -230,8 +231,8 @@ def test_a_run_that_was_stopped_loses_one_shard_and_ends_as_if_it_had_not(
         with pytest.raises(KeyboardInterrupt):
             evaluate_classifier(str(reader), str(planted.folder), PLAIN, out=tmp_path / "cut", **how)
     assert not list((tmp_path / "cut").rglob("train.exact.*"))
-    with pytest.raises(EvaluationError, match=r"was made with seed 0, not 1"):
-        evaluate_classifier(str(reader), str(planted.folder), replace(PLAIN, seed=1), out=tmp_path / "cut", **how)
+    with pytest.raises(EvaluationError, match=r"was made with limit None, not 200"):
+        evaluate_classifier(str(reader), str(planted.folder), replace(PLAIN, limit=200), out=tmp_path / "cut", **how)
     asked: list[int] = []
     take = scoring._Stream.take
     monkeypatch.setattr(scoring._Stream, "take", lambda self, rows: (asked.append(rows), take(self, rows))[1])
@@ -249,6 +250,22 @@ def test_a_limit_draws_rows(planted: Built, reader: Path, tmp_path: Path) -> Non
     by_index = {row["source_index"]: row for row in rows_of(planted, "train")}
     right = [is_right(by_index[index]) for index in stored["source_index"].to_pylist()]
     assert done.result["splits"]["train"]["accuracy"]["full"]["value"] == pytest.approx(np.mean(right))
+
+
+def test_a_seed_that_draws_nothing_is_no_other_setting(planted: Built, reader: Path, tmp_path: Path) -> None:
+    how: Any = {"engine": CPU, "out": tmp_path, "splits": ["validation"]}
+    evaluate_classifier(str(reader), str(planted.folder), PLAIN, **how)
+    assert not evaluate_classifier(str(reader), str(planted.folder), replace(PLAIN, seed=5), **how).fresh
+
+
+def test_classes_must_be_numbered_from_0(planted: Built, reader: Path, tmp_path: Path) -> None:
+    odd = shutil.copytree(reader, tmp_path / "odd")
+    config = json.loads((odd / "config.json").read_text(encoding="utf-8"))
+    config["id2label"] = {"5" if key == "2" else key: name for key, name in config["id2label"].items()}
+    del config["label2id"]
+    (odd / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(EvaluationError, match="id2label of the model must number its 3 classes from 0"):
+        evaluate_classifier(str(odd), str(planted.folder), PLAIN, engine=CPU, out=tmp_path)
 
 
 def test_a_split_that_was_not_filtered_has_no_removed_rows(reader: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,15 @@ def test_subsets_are_those_of_the_folder(planted: Built) -> None:
     assert (masks["kept"].sum(), masks["removed"].sum()) == (counts["filtered"], counts["removed"])
     assert (masks["kept"] ^ masks["removed"]).all()
     assert masks["random"].sum() == counts["filtered"]
+
+
+@pytest.mark.parametrize("column", ["in_random_subset", "source_index"])
+def test_a_breakdown_that_is_called_as_a_stored_column_gets_another_name(planted: Built, column: str) -> None:
+    built = find_built(str(planted.folder))
+    rows = read_split(replace(built, manifest={**built.manifest, "breakdown": column}), "validation")
+    assert rows.groups == (f"source_{column}",)
+    assert rows.facts[f"source_{column}"].equals(rows.facts[column])
+    assert len(set(rows.facts.column_names)) == len(rows.facts.column_names)
 
 
 def test_warmup_rows_are_in_the_full_set_alone() -> None:
