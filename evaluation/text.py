@@ -31,9 +31,9 @@ def result_html(result: Mapping[str, Any]) -> str:
 def probe_line(result: Mapping[str, Any]) -> str:
     """Give the aggregates of a result on a probe set in one line."""
     metrics = result["metrics"]
-    parts = [f"{METRICS[name].symbol} {_digits(entry['value'])}" for name, entry in metrics.items()]
+    parts = [f"{METRICS[name].symbol} {digits(entry['value'])}" for name, entry in metrics.items()]
     if metrics["mu"]["low"] is not None:
-        parts[0] += f" (corrected {_digits(metrics['mu']['corrected'])}, {_ends(metrics['mu'])})"
+        parts[0] += f" (corrected {digits(metrics['mu']['corrected'])}, {_ends(metrics['mu'])})"
     return f"{_what(result)}: {', '.join(parts)}"
 
 
@@ -73,7 +73,7 @@ def _blocks(result: Mapping[str, Any]) -> list[str | Grid]:
 def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     metric = METRICS[name]
     ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
-    shown = (_digits(entry["value"]), _digits(entry["corrected"]), _ends(entry))
+    shown = (digits(entry["value"]), digits(entry["corrected"]), _ends(entry))
     return (metric.symbol, *shown, f"{entry['n']:,}", metric.range, ideal, f"{metric.title}; {metric.direction}")
 
 
@@ -82,9 +82,9 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str | Grid]:
     order = sorted(range(len(table["n"])), key=lambda i: -abs(table["gamma"][i]))[:TOP]
     rows = [("subject", "attribute", "γ", "95 % interval", "q", "n")]
     for i in order:
-        interval = _interval(table["gamma_low"][i], table["gamma_high"][i])
-        facts = (str(table["subject"][i]), str(table["attribute"][i]), _digits(table["gamma"][i]), interval)
-        rows.append((*facts, _digits(table["q"][i]), f"{table['n'][i]:,}"))
+        interval = interval_text(table["gamma_low"][i], table["gamma_high"][i])
+        facts = (str(table["subject"][i]), str(table["attribute"][i]), digits(table["gamma"][i]), interval)
+        rows.append((*facts, digits(table["q"][i]), f"{table['n'][i]:,}"))
     sure = sum(q is not None and q <= 0.05 for q in table["q"])
     verdict = f"{sure:,} of the pairs stand" if sure else "No pair stands"
     return [Grid(rows, right=(2, 4, 5)), "", f"{verdict} out from chance (q at most 0.05)."]
@@ -96,21 +96,22 @@ def _remarks(result: Mapping[str, Any]) -> list[str]:
         names = ", ".join(left_out)
         lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; this vocabulary lacks: {names}")
     if "no_answer" in result["means"]:
-        lines.append(f"mean probability of no answer: {_digits(result['means']['no_answer'])}")
+        lines.append(f"mean probability of no answer: {digits(result['means']['no_answer'])}")
     if result["metrics"]["mu"]["low"] is None:
         lines.append("too few rows per subject and attribute for intervals of μ and η: draw a larger --sample")
     return lines
 
 
 def _ends(entry: Mapping[str, Any]) -> str:
-    return _interval(entry["low"], entry["high"])
+    return interval_text(entry["low"], entry["high"])
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{_digits(low)} to {_digits(high)}"
+def interval_text(low: float | None, high: float | None) -> str:
+    """Give an interval, or nothing where it is not known."""
+    return "" if low is None or high is None else f"{digits(low)} to {digits(high)}"
 
 
-def _digits(value: float | None) -> str:
+def digits(value: float | None) -> str:
     """Four decimals, or three digits of what is too small for them."""
     if value is None:
         return ""
