@@ -55,7 +55,8 @@ def score(
     model : str or path
         Hub id or local folder.
     dataset : str or path
-        Built folder, ORG/NAME on the Hub, or hans, diagnostics, stress, anli or imagenet-a.
+        Built folder, ORG/NAME on the Hub, or a set out of distribution: hans, diagnostics, stress, anli, imagenet-a, or
+        the TOML file of one of your own.
     sample : float or int, optional
         Of probe sets: a share (``0.02``) or a number (``20000``) of rows, balanced over subjects and attributes.
     limit : int, optional

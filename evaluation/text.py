@@ -33,8 +33,7 @@ def probe_line(result: Mapping[str, Any]) -> str:
     metrics = result["metrics"]
     parts = [f"{METRICS[name].symbol} {digits(entry['value'])}" for name, entry in metrics.items()]
     if metrics["mu"]["low"] is not None:
-        interval = interval_text(metrics["mu"]["low"], metrics["mu"]["high"])
-        parts[0] += f" (corrected {digits(metrics['mu']['corrected'])}, {interval})"
+        parts[0] += f" (corrected {digits(metrics['mu']['corrected'])}, {_ends(metrics['mu'])})"
     return f"{_what(result)}: {', '.join(parts)}"
 
 
@@ -74,7 +73,7 @@ def _blocks(result: Mapping[str, Any]) -> list[str | Grid]:
 def _metric(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     metric = METRICS[name]
     ideal = "" if metric.ideal is None else f"{metric.ideal:g}"
-    shown = (digits(entry["value"]), digits(entry["corrected"]), interval_text(entry["low"], entry["high"]))
+    shown = (digits(entry["value"]), digits(entry["corrected"]), _ends(entry))
     return (metric.symbol, *shown, f"{entry['n']:,}", metric.range, ideal, f"{metric.title}; {metric.direction}")
 
 
@@ -101,6 +100,10 @@ def _remarks(result: Mapping[str, Any]) -> list[str]:
     if result["metrics"]["mu"]["low"] is None:
         lines.append("too few rows per subject and attribute for intervals of μ and η: draw a larger --sample")
     return lines
+
+
+def _ends(entry: Mapping[str, Any]) -> str:
+    return interval_text(entry["low"], entry["high"])
 
 
 def interval_text(low: float | None, high: float | None) -> str:

@@ -28,13 +28,16 @@ def classifier_blocks(result: Mapping[str, Any]) -> list[str | Grid]:
     result : mapping
         A result as it is stored, or of several splits.
     """
-    settings, most = result["settings"], result["dataset"]["rows"]
+    settings = result["settings"]
     lines: list[str | Grid] = [
         _what(result),
         f"classes: {result['labels']['rule']}",
     ]
-    if settings["limit"] is not None and settings["limit"] < most:
-        lines.append(f"{settings['limit']:,} of {most:,} rows, drawn at random with seed {settings['seed']}")
+    limit, rows = settings["limit"], result["dataset"]["rows"]
+    if limit is not None and len(result["splits"]) > 1:
+        lines.append(f"at most {limit:,} rows of a split, drawn at random with seed {settings['seed']}")
+    elif limit is not None and limit < rows:
+        lines.append(f"{limit:,} of {rows:,} rows, drawn at random with seed {settings['seed']}")
     for split, summary in result["splits"].items():
         lines += ["", f"{split}: {summary['rows']:,} rows", "", *_split(summary)]
     return lines

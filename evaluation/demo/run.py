@@ -15,7 +15,8 @@ from evaluation.demo.stories import Plant
 from evaluation.demo.train import DemoModel, Task, train_all
 from evaluation.dispatch import Sets, evaluate_any
 from evaluation.report import write_report
-from evaluation.run import Engine, Evaluated, Options
+from evaluation.results import Evaluated
+from evaluation.run import Engine, Options
 from unqover_data import read_toml
 
 LISTS = Path(__file__).with_name("towns.toml")
