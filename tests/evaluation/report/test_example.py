@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from builders.unqover import build_unqover
 from evaluation.errors import EvaluationError
 from evaluation.metrics import attribute_errors, comparative_bias, positional_errors, subject_biases
 from evaluation.probe_sets import open_probe_set
@@ -19,8 +20,10 @@ from evaluation.report.example import PICKS, Scored, chosen, picked, scores_of, 
 from evaluation.report.inputs import Model, Result, read_inputs
 from evaluation.report.page import View
 from evaluation.scores import SCORE_COLUMNS
+from tests.evaluation.conftest import LISTS
 from tests.evaluation.report.conftest import NARROW, OpenPage
 from tests.evaluation.report.stored import store_result
+from unqover_data import read_toml
 
 WORKED = {
     # B(x1) = ½ (0.4 + 0.3) - ½ (0.1 + 0.2) = 0.2 and B(x2) = ½ (0.1 + 0.2) - ½ (0.4 + 0.3) = -0.2, so C = 0.2
@@ -195,6 +198,18 @@ def test_a_row_is_found_and_shown_with_its_texts(few_results: Path, tmp_path: Pa
     choose("Set", "unqover-few 1.0.0, mlm")
     choose("Rows", "Strongest preference (largest |C|)")
     assert "[MASK]" in panel.locator(".asked").first.inner_text()
+
+
+def test_subjects_are_marked_where_the_set_says(tmp_path: Path, open_page: OpenPage) -> None:
+    (tmp_path / "few.toml").write_text(LISTS.replace('"Ann"', '"\N{GRINNING FACE} Ann"'), encoding="utf-8")
+    folder = build_unqover(read_toml(tmp_path / "few.toml"), tmp_path / "build").folder
+    path = store_result(tmp_path / "results", folder, "org/one")
+    panel = open_page(write_report([path], tmp_path / "report.html")).show("example")
+    for rows in ("Weakest preference (smallest |C|)", "Largest positional error"):
+        panel.locator('label:has(span:text-is("Rows")) select').select_option(label=rows)
+        names = panel.locator(".score .who").all_inner_texts()[:2]
+        for card in panel.locator(".context").all():
+            assert [card.locator(f"mark.x{side}").inner_text() for side in (1, 2)] == names
 
 
 def test_without_the_set_scores_are_shown_and_it_says_what_to_pass(
