@@ -73,8 +73,9 @@ def test_each_row_is_held_once_with_the_scores_of_every_result(tmp_path: Path) -
 
 
 def test_ids_that_are_none_are_refused(tmp_path: Path) -> None:
+    scored = [Scored(result := _result(tmp_path, {"A|B|t": WORKED["A|B|t|a"]}), scores_of(result))]
     with pytest.raises(EvaluationError, match="ids that are not subject"):
-        scores_of(_result(tmp_path, {"A|B|t": WORKED["A|B|t|a"]}))
+        set_data(scored, *chosen(scored, seed=0), None, ["one"])
 
 
 def test_texts_are_those_of_the_set_in_the_order_asked(few_folder: Path, few_results: Path) -> None:
