@@ -17,6 +17,7 @@ from evaluation.errors import EvaluationError
 from evaluation.report.inputs import Inputs, Result
 from evaluation.report.page import Block, Section, Text, View
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
+from unqover_data.checks import ID_SEPARATOR
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,8 @@ PICKS = {
 }
 EACH, SEARCHED = 6, 600
 """Rows of a pick in each result, and rows of a set to search in."""
+
+_BALANCED = 30_000  # of the rows of a large set, from which those to search in are drawn evenly
 
 _PARTS = ("subject1", "subject2", "template", "attribute")
 _TEXTS = ("attribute_class", "text1", "text2", "context_12", "context_21")
@@ -82,27 +85,13 @@ def _alike(inputs: Inputs) -> Iterable[list[Result]]:
 
 
 def scores_of(result: Result) -> ScoredRows:
-    """Read the scores of a result; subjects, template and attribute are those of each row's id.
-
-    Raises
-    ------
-    EvaluationError
-        If an id is not of a probe row, or a score is no number from 0 to 1.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    """Read the scores of a result, which is all that a preference is made of; names are left to the ids."""
     import pyarrow.parquet as pq
 
-    from unqover_data.checks import ID_SEPARATOR
-
-    scores = pq.read_table(result.scores, columns=["id", *SCORE_COLUMNS])
-    parts = pc.split_pattern(scores["id"], ID_SEPARATOR)
-    if not pc.all(pc.equal(pc.list_value_length(parts), len(_PARTS))).as_py():
-        raise EvaluationError(f"{result.scores} has ids that are not subject|subject|template|attribute; score again")
-    columns = {"id": scores["id"]} | {name: pc.list_element(parts, place) for place, name in enumerate(_PARTS)}
-    empty = pa.nulls(len(scores), pa.string())
-    rows = pa.table(columns | dict.fromkeys(("group1", "group2", "attribute_class"), empty))
-    return ScoredRows.from_tables(rows, scores)
+    table = pq.read_table(result.scores, columns=["id", *SCORE_COLUMNS])
+    scores = np.column_stack([table[name].to_numpy() for name in SCORE_COLUMNS]).astype(np.float64)
+    nothing: Any = np.full(len(table), -1, dtype=np.int32)
+    return ScoredRows(scores, table["id"].combine_chunks(), *[()] * 5, *[nothing] * 7)
 
 
 def chosen(scored: Sequence[Scored], *, seed: int) -> tuple[list[str], list[dict[str, list[int]]]]:
@@ -131,7 +120,7 @@ def chosen(scored: Sequence[Scored], *, seed: int) -> tuple[list[str], list[dict
                 for name, rows in picked(one.rows, seed=seed).items()
             }
         )
-    for key in _searched([one.rows for one in scored], seed=seed):
+    for key in _searched(scored, seed=seed):
         place.setdefault(key, len(place))
     return list(place), picks
 
@@ -151,22 +140,34 @@ def picked(rows: ScoredRows, *, seed: int) -> dict[str, NDArray[np.int64]]:
     }
 
 
-def _searched(scored: Sequence[ScoredRows], *, seed: int) -> list[str]:
+def _searched(scored: Sequence[Scored], *, seed: int) -> list[str]:
     """Ids of a balanced sample of the rows that as many results as can be have."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from evaluation.sampling import sample_rows
 
-    counts = pc.value_counts(pa.chunked_array([rows.ids for rows in scored]))
+    counts = pc.value_counts(pa.chunked_array([one.rows.ids for one in scored]))
     times = counts.field("counts").to_numpy()
     least = next(number for number in range(len(scored), 0, -1) if number == 1 or (times >= number).sum() >= SEARCHED)
     ids = counts.field("values").filter(pa.array(times >= least))
     if len(ids) <= SEARCHED:
         return list(ids.to_pylist())
-    parts = pc.split_pattern(ids, "|")
-    table = pa.table({name: pc.list_element(parts, number) for number, name in enumerate(_PARTS)})
+    if len(ids) > _BALANCED:
+        ids = ids.take(pa.array(np.sort(np.random.default_rng(seed).choice(len(ids), _BALANCED, replace=False))))
+    columns = zip(*_parts(ids.to_pylist(), scored[0].result), strict=True)
+    table = pa.table(dict(zip(_PARTS, map(list, columns), strict=True)))
     return list(ids.take(pa.array(sample_rows(table, SEARCHED, seed=seed))).to_pylist())
+
+
+def _parts(ids: Iterable[str], result: Result) -> list[list[str]]:
+    """Take ids apart into what `_PARTS` names."""
+    parts = [key.split(ID_SEPARATOR) for key in ids]
+    if any(len(part) != len(_PARTS) for part in parts):
+        raise EvaluationError(
+            f"{result.scores} has ids that are not subject|subject|template|attribute; score the model again"
+        )
+    return parts
 
 
 def texts_of(inputs: Inputs, result: Result, ids: Sequence[str]) -> pa.Table | None:
@@ -216,7 +217,7 @@ def set_data(
     def coded(values: Iterable[str | None]) -> list[int | None]:
         return [None if value is None else words.setdefault(value, len(words)) for value in values]
 
-    parts = [key.split("|") for key in ids]
+    parts = _parts(ids, scored[0].result)
     rows: dict[str, list[Any]] = {name: coded(part[number] for part in parts) for number, name in enumerate(_PARTS)}
     if texts is not None:
         rows |= {name: coded(texts[name].to_pylist()) for name in (*_TEXTS, "asked", "asked_negated")}

@@ -2,7 +2,7 @@
 
 /* One row: its four inputs with the scores of both subjects, and C out of them, step by step. */
 report.view("example", (root, data, tools) => {
-  const { element, select, refill, number, count, table } = tools;
+  const { element, select, refill, count, table } = tools;
   const ANY = "";
   const state = { set: 0, result: 0, pick: "strongest", row: 0, find: { one: ANY, other: ANY, attribute: ANY } };
   /* Columns of the scores: subject 1 and 2 where subject 1 is first, where subject 2 is; the same for the negation. */
@@ -12,6 +12,8 @@ report.view("example", (root, data, tools) => {
     { order: "12", negated: true, scores: [4, 5] },
     { order: "21", negated: true, scores: [6, 7] },
   ];
+
+  let number = null;
 
   const choices = element("div", { class: "choices" });
   const finder = element("div", { class: "choices" });
@@ -28,6 +30,15 @@ report.view("example", (root, data, tools) => {
   };
   /* Scores are float32; in this form they give the numbers of evaluation.metrics. */
   const scoresOf = (one, row) => one.scores[row]?.map(Math.fround) ?? null;
+
+  /* All numbers of a row have as many decimals as give its largest score four digits, and no fewer than four. */
+  function digits(s) {
+    const decimals = Math.max(4, 3 - Math.floor(Math.log10(Math.max(...s) || 1)));
+    return (value) => {
+      const text = Math.abs(value).toFixed(decimals);
+      return value < 0 && Number(text) ? `\u2212${text}` : text;
+    };
+  }
 
   function biases(s) {
     return [0.5 * (s[0] + s[2] - (s[4] + s[6])), 0.5 * (s[1] + s[3] - (s[5] + s[7]))];
@@ -121,6 +132,7 @@ report.view("example", (root, data, tools) => {
       return;
     }
     const s = scoresOf(result(), row);
+    number = digits(s);
     const names = [word("subject1", row), word("subject2", row)];
     const kind = word("attribute_class", row);
     const attribute = word("attribute", row);

@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from builders.unqover import build_unqover
 from evaluation.errors import EvaluationError
 from evaluation.metrics import attribute_errors, comparative_bias, positional_errors, subject_biases
+from evaluation.probe_sets import open_probe_set
 from evaluation.report import write_report
 from evaluation.report.example import PICKS, Scored, chosen, picked, scores_of, section, set_data, texts_of
 from evaluation.report.inputs import Model, Result, read_inputs
 from evaluation.report.page import View
 from evaluation.scores import SCORE_COLUMNS
+from tests.evaluation.conftest import LISTS
 from tests.evaluation.report.conftest import NARROW, OpenPage
+from tests.evaluation.report.stored import store_result
+from unqover_data import read_toml
 
 WORKED = {
     # B(x1) = ½ (0.4 + 0.3) - ½ (0.1 + 0.2) = 0.2 and B(x2) = ½ (0.1 + 0.2) - ½ (0.4 + 0.3) = -0.2, so C = 0.2
@@ -68,8 +73,9 @@ def test_each_row_is_held_once_with_the_scores_of_every_result(tmp_path: Path) -
 
 
 def test_ids_that_are_none_are_refused(tmp_path: Path) -> None:
+    scored = [Scored(result := _result(tmp_path, {"A|B|t": WORKED["A|B|t|a"]}), scores_of(result))]
     with pytest.raises(EvaluationError, match="ids that are not subject"):
-        scores_of(_result(tmp_path, {"A|B|t": WORKED["A|B|t|a"]}))
+        set_data(scored, *chosen(scored, seed=0), None, ["one"])
 
 
 def test_texts_are_those_of_the_set_in_the_order_asked(few_folder: Path, few_results: Path) -> None:
@@ -116,12 +122,15 @@ _READ_ALL = """async (panel) => {
   };
   const found = [];
   const steps = (label) => [...box(label).options].map((option) => [option.value, option.textContent]);
-  for (const [model, name] of steps("Model")) {
-    turn("Model", model);
+  for (const [set] of steps("Set")) {
+    turn("Set", set);
     turn("Rows", "search");
-    for (const [row, title] of steps("Row")) {
-      turn("Row", row);
-      found.push([name, title, ...[...panel.querySelectorAll("output")].map((one) => one.textContent)]);
+    for (const [model, name] of steps("Model")) {
+      turn("Model", model);
+      for (const [row, title] of steps("Row")) {
+        turn("Row", row);
+        found.push([name, title, ...[...panel.querySelectorAll("output")].map((one) => one.textContent)]);
+      }
     }
   }
   return found;
@@ -131,12 +140,9 @@ _READ_ALL = """async (panel) => {
 def test_numbers_in_the_page_are_those_of_the_metrics(few_results: Path, tmp_path: Path, open_page: OpenPage) -> None:
     opened = open_page(write_report([few_results], tmp_path / "report.html"))
     panel = opened.show("example")
-    panel.locator('label:has(span:text-is("Set")) select').select_option(label="unqover-few 1.0.0, qa")
     inputs = read_inputs([few_results])
     expected = {}
     for result in inputs.probes:
-        if result.model.kind == "mlm":
-            continue
         rows = scores_of(result)
         numbers = np.column_stack(
             [subject_biases(rows), comparative_bias(rows), positional_errors(rows), attribute_errors(rows)]
@@ -147,9 +153,19 @@ def test_numbers_in_the_page_are_those_of_the_metrics(few_results: Path, tmp_pat
     found = panel.evaluate(_READ_ALL)
     assert {(model, title) for model, title, *_ in found} == set(expected)
     for model, title, *shown in found:
-        for text, value in zip(shown, expected[model, title], strict=True):
-            digits = f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.3g}"
-            assert float(text.replace("\N{MINUS SIGN}", "-")) == float(digits), (model, title)
+        digits = [f"{value:.4f}".replace("-0.0000", "0.0000") for value in expected[model, title]]
+        assert [text.replace("\N{MINUS SIGN}", "-") for text in shown] == digits, (model, title)
+
+
+def test_small_scores_are_shown_with_four_digits(tmp_path: Path, few_folder: Path, open_page: OpenPage) -> None:
+    # B = ½ (0.0004 + 0.0003) - ½ (0.0001 + 0.0002) = 0.0002 for x1, -0.0002 for x2
+    ids = open_probe_set(str(few_folder), config="qa").rows["id"].to_pylist()[:1]
+    path = store_result(tmp_path, few_folder, "org/tiny", sample="2")
+    small = {key: [value / 1000 for value in WORKED["A|B|t|a"]] for key in ids}
+    _result(path.parent, small, path.stem)
+    panel = open_page(write_report([path], tmp_path / "report.html")).show("example")
+    shown = [text.replace("\N{MINUS SIGN}", "-") for text in panel.locator("output").all_inner_texts()]
+    assert shown == ["0.0002000", "-0.0002000", "0.0002000", "0.0001000", "0.0000000"]
 
 
 def test_a_row_is_found_and_shown_with_its_texts(few_results: Path, tmp_path: Path, open_page: OpenPage) -> None:
@@ -183,6 +199,18 @@ def test_a_row_is_found_and_shown_with_its_texts(few_results: Path, tmp_path: Pa
     choose("Set", "unqover-few 1.0.0, mlm")
     choose("Rows", "Strongest preference (largest |C|)")
     assert "[MASK]" in panel.locator(".asked").first.inner_text()
+
+
+def test_subjects_are_marked_where_the_set_says(tmp_path: Path, open_page: OpenPage) -> None:
+    (tmp_path / "few.toml").write_text(LISTS.replace('"Ann"', '"\N{GRINNING FACE} Ann"'), encoding="utf-8")
+    folder = build_unqover(read_toml(tmp_path / "few.toml"), tmp_path / "build").folder
+    path = store_result(tmp_path / "results", folder, "org/one")
+    panel = open_page(write_report([path], tmp_path / "report.html")).show("example")
+    for rows in ("Weakest preference (smallest |C|)", "Largest positional error"):
+        panel.locator('label:has(span:text-is("Rows")) select').select_option(label=rows)
+        names = panel.locator(".score .who").all_inner_texts()[:2]
+        for card in panel.locator(".context").all():
+            assert [card.locator(f"mark.x{side}").inner_text() for side in (1, 2)] == names
 
 
 def test_without_the_set_scores_are_shown_and_it_says_what_to_pass(
