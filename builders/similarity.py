@@ -61,6 +61,8 @@ def measure_similarity(pool: Pool, outcome: Outcome, features: NDArray[Any], see
     classes = chosen_classes(pool.labels[pool.rest], part, len(names))
     for label in classes:
         kept, removed = (rows[pool.labels[rows] == label][:SHOWN] for rows in (kept_first, removed_first))
+        if not kept.size + removed.size:  # none of its rows was ever held out
+            continue
         found = similarities(features[place[np.concatenate([kept, removed])]])
         sides = {"kept": _named(pool, kept), "removed": _named(pool, removed)}
         blocks.append({"label": names[label], **sides, "similarity": _rounded(found)})

@@ -76,6 +76,14 @@ def test_nothing_was_removed() -> None:
     assert len(heat_maps(found)) == 2
 
 
+def test_a_class_that_was_never_held_out_has_no_heat_map() -> None:
+    pool = pool_of([0, 0, 1], warm=[], sizes={"train": 3})
+    outcome = outcome_of([FILTERED] * 3, [0.5, 0.2, float("nan")], [-1] * 3)
+    found = measure_similarity(pool, outcome, np.eye(3, dtype=np.float32), seed=0)
+    assert [block["label"] for block in found["blocks"]] == ["cat"]
+    assert found["means"]["dog"] == {"kept": None, "random": None, "removed": None}
+
+
 def test_of_many_classes_some_are_chosen_from_least_to_most_lost() -> None:
     """Class i of 40 loses i of its 40 rows."""
     labels = np.repeat(np.arange(40), 40)

@@ -86,8 +86,9 @@ report.view("filtering", (root, data, { element, select, figure }) => {
 
   function nearest({ row, removed, similarity }, target) {
     const cosines = similarity.map((value) => `cosine ${two(value)}`);
-    target.replaceChildren(element("div", { class: "pair" }, cards("The kept row", [row]),
-      cards("Its nearest removed rows", removed, cosines)));
+    const others = removed.filter((one) => data.rows[one].label !== data.rows[row].label).length;
+    const title = `Its nearest removed rows: ${others} of ${removed.length} have another label`;
+    target.replaceChildren(element("div", { class: "pair" }, cards("The kept row", [row]), cards(title, removed, cosines)));
   }
 
   function chooser(label, options, draw, first = 0) {

@@ -89,6 +89,9 @@ def test_a_kept_row_is_picked(report: Path, open_page: OpenPage) -> None:
         assert near.locator("li.kept").count() == 1
         assert near.locator("li.removed").count() == 4
         assert "cosine" in near.inner_text()
+        kept, *removed = [label.split(maxsplit=2)[2] if label.startswith("cosine") else label for label in labels(near)]
+        others = sum(label != kept for label in removed)
+        assert f"Its nearest removed rows: {others} of 4 have another label" in near.inner_text()
 
 
 def test_a_square_is_picked(report: Path, open_page: OpenPage) -> None:
