@@ -1,8 +1,8 @@
 """Markdown pages as their tests read them: blocks with their marks, commands, links and anchors.
 
 A ``console`` block holds commands, on lines that begin with ``$ `` (lines after a ``\\`` go on), and output. A comment
-on the line before a block says what the page does not show: ``<!-- not run: WHY -->``, ``<!-- pending: COMMAND -->``
-(a command that is not there yet) or ``<!-- file: NAME -->`` (the block is the content of a file).
+on the line before a block says what the page does not show: ``<!-- not run: WHY -->`` or ``<!-- file: NAME -->`` (the
+block is the content of a file).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SHOWN = ("", "text", "toml", "json", "yaml", "bibtex", "mermaid")  # languages of what nothing can run
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence) *$", re.M | re.S)
-_MARK = re.compile(r"<!-- (not run|pending|file): (.+?) -->\n+\Z")
+_MARK = re.compile(r"<!-- (not run|file): (.+?) -->\n+\Z")
 _LINK = re.compile(r"(?<!\\)\]\(<?([^)\s>]+)>?\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.M)
 
@@ -77,7 +77,7 @@ def faults(block: Block) -> Iterator[str]:
             yield f"{block.place}: a console block needs a command, on a line that begins with '$ '"
     elif block.language != "python" and block.language not in SHOWN:
         yield f"{block.place}: a {block.language} block is not run; make it a console or python block"
-    if block.mark in ("not run", "pending") and block.language in SHOWN:
+    if block.mark == "not run" and block.language in SHOWN:
         yield f"{block.place}: nothing would run this block, so it needs no mark"
 
 

@@ -75,13 +75,6 @@ def test_commands_that_are_not_run_are_commands(page: Path, monkeypatch: pytest.
                 assert refused is None, f"{block.place}: {' '.join(words)}: {refused}"
 
 
-@page_by_page
-def test_what_is_pending_is_not_there_yet(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once the command is there, its blocks are to be run."""
-    for block in (block for block in blocks(page) if block.mark == "pending"):
-        assert any(accepts(words, monkeypatch) for words in block.commands), f"{block.place}: take its mark away"
-
-
 @pytest.mark.parametrize("page", MARKDOWN, ids=[str(path.relative_to(ROOT)) for path in MARKDOWN])
 def test_links_lead_somewhere(page: Path) -> None:
     assert not list(broken_links(page))

@@ -63,7 +63,7 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     inputs = read_inputs(paths, bases=bases)
     sections = sections_of(inputs)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, page(title or _title(inputs), _lead(inputs), sections, warning=WARNING, footer=FOOTER))
+    write_text(out, page(title or _title(inputs), _lead(inputs), sections, warning=_warning(inputs), footer=FOOTER))
     return out
 
 
@@ -84,7 +84,8 @@ def report_text(paths: Sequence[Path], *, bases: Iterable[str] = (), color: bool
     """
     from evaluation.report.text import inputs_text
 
-    return inputs_text(read_inputs(paths, bases=bases), WARNING, color=color)
+    inputs = read_inputs(paths, bases=bases)
+    return inputs_text(inputs, _warning(inputs), color=color)
 
 
 def sections_of(inputs: Inputs) -> list[Section]:
@@ -100,6 +101,11 @@ def sections_of(inputs: Inputs) -> list[Section]:
     if not sections:
         raise EvaluationError("there is no result and no dataset folder to report: score a model with probesieve eval")
     return sections
+
+
+def _warning(inputs: Inputs) -> str | None:
+    """Give the content warning, where there is anything of a probe set."""
+    return WARNING if inputs.probes or any(built.builder == "unqover" for built in inputs.folders) else None
 
 
 def _title(inputs: Inputs) -> str:

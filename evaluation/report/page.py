@@ -155,13 +155,15 @@ def _short(value: float, digits: int) -> float:
     return int(short) if short == int(short) else short
 
 
-def page(title: str, lead: str, sections: Sequence[Section], *, warning: str, footer: str) -> str:
+def page(title: str, lead: str, sections: Sequence[Section], *, warning: str | None, footer: str) -> str:
     """Lay out a report.
 
     Parameters
     ----------
-    title, lead, warning, footer : str
+    title, lead, footer : str
         Plain text.
+    warning : str, optional
+        Stands above all views, where there is one.
     sections : sequence of Section
         Tabs, in their order; the first is open.
     """
@@ -170,6 +172,9 @@ def page(title: str, lead: str, sections: Sequence[Section], *, warning: str, fo
     views = dict.fromkeys(block.name for one in sections for block in one.blocks if isinstance(block, View))
     scripts = [_vega(), _asset("table.js"), _asset("report.js"), *(_asset(f"{name}.js") for name in views)]
     styles = [_asset("report.css"), *(_asset(f"{name}.css") for name in views if (_ASSETS / f"{name}.css").is_file())]
+    alert = (
+        f'<p class="warning" role="note"><strong>Content warning.</strong> {_text(warning)}</p>\n' if warning else ""
+    )
     scripts.append(f"report.start({as_json({'config': CONFIG})});")
     return "".join(
         (
@@ -178,7 +183,7 @@ def page(title: str, lead: str, sections: Sequence[Section], *, warning: str, fo
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n',
             f"<title>{_text(title)}</title>\n<style>\n{''.join(styles)}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{_text(title)}</h1>\n<p class="lead">{_text(lead)}</p>\n',
-            f'<p class="warning" role="note"><strong>Content warning.</strong> {_text(warning)}</p>\n</header>\n',
+            f"{alert}</header>\n",
             f'<nav><div role="tablist" aria-label="Views">{tabs}</div></nav>\n<main>\n{panels}</main>\n',
             f"<footer>{_text(footer)}</footer>\n",
             *(f"<script>\n{script}\n</script>\n" for script in scripts),

@@ -16,19 +16,19 @@ _BOLD, _YELLOW, _OFF = "\x1b[1m", "\x1b[33m", "\x1b[0m"
 _ENDS, _PAIRS = 5, 5
 
 
-def inputs_text(inputs: Inputs, warning: str, *, color: bool = False) -> str:
+def inputs_text(inputs: Inputs, warning: str | None, *, color: bool = False) -> str:
     """Lay out the summary of a report.
 
     Parameters
     ----------
     inputs : Inputs
         What was found.
-    warning : str
+    warning : str, optional
         Comes first.
     color : bool
         Whether the terminal shows colours.
     """
-    blocks = [Text(warning, "warning", "Content warning.")]
+    blocks = [Text(warning, "warning", "Content warning.")] if warning else []
     return "\n\n".join(_block(block, color) for block in [*blocks, *(b for part in PARTS for b in part(inputs))])
 
 

@@ -18,7 +18,7 @@ from builders.refilter import refilter
 from builders.similarity import SIMILARITY
 from evaluation.built_sets import find_built
 from evaluation.errors import EvaluationError
-from evaluation.report import report_text
+from evaluation.report import report_text, write_report
 from evaluation.report.accuracies import scored_models
 from evaluation.report.filtered_rows import read_filtered_rows, thumbnails
 from evaluation.report.filtering import section
@@ -233,3 +233,9 @@ def test_the_terminal_has_sizes_phases_and_drops(filtered: Built, tmp_path: Path
     (line,) = [line for line in text.splitlines() if line.startswith("half")]
     rates = scored_models(read_inputs([tmp_path]))["snli-aflite 1.0.0"][0].accuracy
     assert [f"{rates[name]['value']:.3f}" for name in ("full", "random", "kept", "removed")] == line.split()[2:6]
+
+
+def test_a_report_without_probes_warns_of_nothing(filtered: Built, tmp_path: Path) -> None:
+    assert "Content warning" not in report_text([filtered.folder])
+    page = write_report([filtered.folder], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Content warning" not in page
