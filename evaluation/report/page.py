@@ -183,7 +183,7 @@ def page(title: str, lead: str, sections: Sequence[Section], *, warning: str | N
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n',
             f"<title>{_text(title)}</title>\n<style>\n{''.join(styles)}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{_text(title)}</h1>\n<p class="lead">{_text(lead)}</p>\n',
-            f"{alert}</header>\n",
+            f"{alert if warning else ''}</header>\n",
             f'<nav><div role="tablist" aria-label="Views">{tabs}</div></nav>\n<main>\n{panels}</main>\n',
             f"<footer>{_text(footer)}</footer>\n",
             *(f"<script>\n{script}\n</script>\n" for script in scripts),
