@@ -31,7 +31,14 @@ def test_every_aggregate_has_its_n_and_interval(summary: Summary) -> None:
 
 
 def test_tables_are_sorted_and_carry_intervals_p_and_q(summary: Summary) -> None:
-    sizes = {"subject_attribute": 15, "subject": 5, "subject_class": 10, "group_attribute": 6, "group": 2, "group_class": 4}
+    sizes = {
+        "subject_attribute": 15,
+        "subject": 5,
+        "subject_class": 10,
+        "group_attribute": 6,
+        "group": 2,
+        "group_class": 4,
+    }
     assert {name: table.num_rows for name, table in summary.tables.items()} == sizes
     for name, table in summary.tables.items():
         columns = table.to_pydict()
