@@ -91,7 +91,7 @@ def scores_of(result: Result) -> ScoredRows:
     table = pq.read_table(result.scores, columns=["id", *SCORE_COLUMNS])
     scores = np.column_stack([table[name].to_numpy() for name in SCORE_COLUMNS]).astype(np.float64)
     nothing: Any = np.full(len(table), -1, dtype=np.int32)
-    return ScoredRows(scores, table["id"].combine_chunks(), *[()] * 5, *[nothing] * 7)
+    return ScoredRows(scores, table["id"].combine_chunks(), (), (), (), (), (), *[nothing] * 7)
 
 
 def chosen(scored: Sequence[Scored], *, seed: int) -> tuple[list[str], list[dict[str, list[int]]]]:
