@@ -60,8 +60,7 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     inputs = read_inputs(paths, bases=bases)
     sections = sections_of(inputs)
     out.parent.mkdir(parents=True, exist_ok=True)
-    heading = title or "What the models associate, and what the filters kept"
-    write_text(out, page(heading, _lead(inputs), sections, warning=WARNING, footer=FOOTER))
+    write_text(out, page(title or _title(inputs), _lead(inputs), sections, warning=WARNING, footer=FOOTER))
     return out
 
 
@@ -98,6 +97,13 @@ def sections_of(inputs: Inputs) -> list[Section]:
     if not sections:
         raise EvaluationError("there is no result and no dataset folder to report: score a model with probesieve eval")
     return sections
+
+
+def _title(inputs: Inputs) -> str:
+    if not inputs.probes:
+        return "What the filter kept, and how hard it is"
+    only = not inputs.classifiers and all(built.builder == "unqover" for built in inputs.folders)
+    return "Whom models associate with what" + ("" if only else ", and what the filter kept")
 
 
 def _lead(inputs: Inputs) -> str:

@@ -98,6 +98,8 @@ def _of_several(inputs: Inputs, results: Sequence[Result]) -> str:
     elif clear:
         names = ", ".join(inputs.labels[result.model] for result in clear)
         text = f"{name} has the largest number. Its interval lies above that of {names}, but not above all."
+    elif low is None:
+        text = f"{name} has the largest number, but so few rows do not tell which is worst: score more of them."
     else:
         text = f"{name} has the largest number, but the intervals overlap: these rows do not tell which is worst."
     return f"{text} The smallest number is that of {_named(inputs, best)}.{_near_zero(inputs, results)}"

@@ -116,3 +116,19 @@ def test_rows_come_from_the_folder_that_was_scored(few_folder: Path, copied: Pat
     edited(moved.probes[0].path, dataset__revision="0" * 64)
     other = read_inputs([copied, tmp_path / "moved"])
     assert [other.rows_of(one) is None for one in other.probes].count(True) == 1
+
+
+def test_rows_of_a_set_on_the_hub_come_from_its_cache(
+    few_folder: Path, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = "ab" * 20
+    shutil.copytree(few_folder, tmp_path / "cache" / "datasets--org--few" / "snapshots" / sha)
+    for path in copied.rglob("*.json"):
+        edited(path, dataset__source="org/few", dataset__revision=sha)
+    inputs = read_inputs([copied])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "elsewhere"))
+    assert inputs.rows_of(inputs.probes[0]) is None
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    rows = inputs.rows_of(inputs.probes[0])
+    assert rows is not None
+    assert len(rows) == 16

@@ -115,7 +115,7 @@ def entry(value: float, low: float | None, high: float | None) -> dict[str, Any]
         ([(0.1, 0.05, 0.15), (0.3, 0.25, 0.35)], "two (μ 0.3000, 0.2500 to 0.3500) shows the strongest"),
         ([(0.3, 0.1, 0.5), (0.2, 0.1, 0.3)], "the intervals overlap: these rows do not tell which is worst"),
         ([(0.3, 0.2, 0.4), (0.25, 0.15, 0.3), (0.1, 0, 0.15)], "lies above that of three, but not above all"),
-        ([(0.3, None, None), (0.1, None, None)], "interval not known"),
+        ([(0.3, None, None), (0.1, None, None)], "interval not known) has the largest number, but so few rows do not"),
         ([(0.3, 0.25, 0.35)], "There is no other model of its kind"),
         ([(0.3, 0.25, 0.35), (0.1, 0.0, 0.15)], "the μ of two cannot be told from chance"),
     ],
