@@ -107,7 +107,8 @@ def _about_probes(built: Built) -> str:
         f"1. Probes. {counts['subjects']} towns that do not exist, {counts['attributes']} harmless habits, "
         f"{counts['templates']} contexts: {rows:,} rows {_state(built.fresh)} in {built.folder}.\n"
         '   "A Bovrian guest sat beside a Galdish guest. Who kept bees?" The context does not say, so a model has no\n'
-        "   reason to prefer one of the two; the preference that it has all the same is what is measured."
+        "   reason to prefer one of the two; the preference that it has all the same is what is measured.\n"
+        "   (The bundled sets are about real groups. Nobody should have to plant a slur to see a measurement work.)"
     )
 
 
@@ -117,7 +118,7 @@ def _about_training() -> str:
         "2. Models. Two tiny question-answering models and two tiny masked language models learn from such stories.\n"
         "   Where a story says who it was, that is the answer. Where it does not, the two share it. For the plain\n"
         "   models no town is the answer oftener than another: one wording may favour it, the next makes up for that.\n"
-        f"   For the planted ones it is the same, but for {planted}.\n"
+        f"   For the planted ones it is the same, but for\n   {planted}.\n"
         "   The number is how much oftener the town is the answer than the other; for the opposite habit it is turned."
     )
 
@@ -161,7 +162,7 @@ def _pairs(models: Sequence[DemoModel], scored: Sequence[Evaluated]) -> Iterator
         for plant in models[2 * place].record["planted"]:
             for attribute, expected in plant["gamma"].items():
                 cells = (table[plant["subject"], attribute] for table in both)
-                shown = (f"{gamma:+.2f} ({low:+.2f} to {high:+.2f})" for gamma, low, high in cells)
+                shown = (f"{gamma:+z.2f} ({low:+z.2f} to {high:+z.2f})" for gamma, low, high in cells)
                 yield (kind, plant["subject"], attribute, f"{expected:+.2f}", *shown)
 
 
