@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report.charts import DIVERGING, PALETTE
-from evaluation.report.inputs import Inputs, Result
+from evaluation.report.inputs import Inputs, Result, strongest
 from evaluation.report.page import Block, Section, Text, View, rounded
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def section(inputs: Inputs) -> Section | None:
         names = next((found for result in results if (found := names_of(inputs, result))), None)
         if names is None:
             notes[f"{inputs.missing(results[0])} Until then groups and classes are not known."] = None
-        sets.append(set_data(name, results, names or Names(), {r.model: inputs.labels[r.model] for r in results}))
+        labels = {result.model: inputs.labels[result.model] for result in results}
+        sets.append(set_data(name, results, names or Names(), labels) | {"first": strongest(results)})
     colours = {"below": DIVERGING[0], "zero": DIVERGING[1], "above": DIVERGING[2], "groups": list(PALETTE)}
     blocks: list[Block] = [
         *(Text(note, "note") for note in notes),

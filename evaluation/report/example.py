@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
-from evaluation.report.inputs import Inputs, Result
+from evaluation.report.inputs import Inputs, Result, strongest
 from evaluation.report.page import Block, Section, Text, View
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
 from unqover_data.checks import ID_SEPARATOR
@@ -59,7 +59,8 @@ def section(inputs: Inputs) -> Section | None:
         texts = texts_of(inputs, results[0], ids)
         if texts is None:
             notes[f"{inputs.missing(results[0])} Until then this view has scores without texts."] = None
-        sets.append(set_data(scored, ids, picks, texts, [inputs.labels[result.model] for result in results]))
+        labels = [inputs.labels[result.model] for result in results]
+        sets.append(set_data(scored, ids, picks, texts, labels) | {"first": strongest(results)})
     names = [one["name"] for one in sets]
     for one in sets:
         if names.count(one["name"]) > 1:

@@ -74,6 +74,18 @@ class Result:
         """The Parquet file with what was scored row by row."""
         return self.path.with_suffix(".parquet")
 
+    @property
+    def intensity(self) -> float:
+        """Of a probe result, its μ, corrected where it can be; -1 where it has none."""
+        found = self.content["metrics"]["mu"]
+        known = (found[name] for name in ("corrected", "value") if found[name] is not None)
+        return float(next(known, -1))
+
+
+def strongest(results: Sequence[Result]) -> int:
+    """Give the place of the probe result with the largest μ, which a view shows first."""
+    return max(range(len(results)), key=lambda place: results[place].intensity)
+
 
 @dataclass(frozen=True)
 class Inputs:

@@ -10,7 +10,7 @@ const associations = (() => {
     attribute_class: ["class of attributes", "classes of attributes"],
   };
   const watchers = [];
-  const state = { set: 0, result: 0, rows: "subject", columns: "attribute" };
+  const state = { set: 0, result: null, rows: "subject", columns: "attribute" };
   let sets = [];
   let view = null;
   let colours = {};
@@ -123,7 +123,8 @@ const associations = (() => {
       const set = sets[state.set];
       if ("set" in part) {
         Object.assign(state, set.start);
-        state.result = Math.max(0, set.results.findIndex((one) => one.model === label));
+        const same = set.results.findIndex((one) => one.model === label);
+        state.result = same < 0 ? set.first : same;
       }
       const { tables } = set.results[state.result];
       const first = Object.keys(tables).find((name) => name.startsWith(state.rows)) ?? Object.keys(tables)[0];

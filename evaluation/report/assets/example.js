@@ -72,7 +72,8 @@ report.view("example", (root, data, tools) => {
     const before = { label: result().model, set: state.set };
     Object.assign(state, part);
     if (state.set !== before.set) {
-      state.result = Math.max(0, set().results.findIndex((one) => one.model === before.label));
+      const same = set().results.findIndex((one) => one.model === before.label);
+      state.result = same < 0 ? set().first : same;
       state.find = { one: ANY, other: ANY, attribute: ANY };
       state.row = null;
     }
@@ -287,6 +288,7 @@ report.view("example", (root, data, tools) => {
     return [place];
   }
 
+  state.result = set().first;
   state.row = listed()[0];
   choose({});
 });
