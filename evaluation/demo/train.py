@@ -41,7 +41,7 @@ class Recipe:
         The highest.
     """
 
-    steps: int = 600
+    steps: int = 900
     rows: int = 16
     told: int = 1
     width: int = 64
