@@ -27,8 +27,8 @@ SECTIONS = (
 """Modules of the views, in the order of their tabs."""
 
 WARNING = (
-    "This report names groups of people together with offensive statements about them. The statements are data, made "
-    "to measure what models associate with whom. Nobody asserts them."
+    "This report names groups of people together with statements about them, and most sets have offensive ones. They are "
+    "data, made to measure what models associate with whom. Nobody asserts them."
 )
 FOOTER = (
     "Made by probesieve from stored results. Methods: Li et al. 2020, UnQovering Stereotyping Biases via "

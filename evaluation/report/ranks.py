@@ -23,7 +23,7 @@ def section(inputs: Inputs) -> Section | None:
     for dataset, results in inputs.datasets.items():
         blocks += [Text(dataset, "heading"), *of_set(inputs, dataset, results)]
     intro = (
-        "Within each model, subjects are ranked by γ(x), how far the model prefers them for the offensive statements "
+        "Within each model, subjects are ranked by γ(x), how far the model prefers them for the set's statements "
         "over all others. Rank 1 is the subject that goes with them most. The dot is the mean rank over models, the "
         "line one standard deviation to each side, the small marks are the models. Short lines: the models agree."
     )
