@@ -27,7 +27,7 @@ SECTIONS = (
 """Modules of the views, in the order of their tabs."""
 
 WARNING = (
-    "This report names groups of people together with statements about them, and most sets have offensive ones. They are "
+    "This report names groups of people together with statements about them, offensive ones in most sets. They are "
     "data, made to measure what models associate with whom. Nobody asserts them."
 )
 FOOTER = (
