@@ -158,7 +158,7 @@ def test_what_is_there_is_not_made_again(plan: Plan, out: Path, monkeypatch: pyt
         raise AssertionError
 
     monkeypatch.setattr("builders.features.transformer.finetune", never)
-    monkeypatch.setattr("evaluation.classifiers.run.load_classifier", never)
+    monkeypatch.setattr("evaluation.classifiers.scoring.load_classifier", never)
     text = reproduce(plan, out, tables=["3"], machine=CPU).text
     assert (out / "tables.json").read_text() == before
     assert text == (out / "tables.md").read_text()
