@@ -192,9 +192,10 @@ def shift(inputs: Inputs) -> list[Block]:
         return []
     head = Text("From a base model to the models tuned from it", "heading")
     text = Text(
-        "Both are measured on the rows that both have scored; few of them say little. A change above 0 is more bias "
-        "after tuning. A tuned model's scores are of another kind than a language model's: η, which only counts, "
-        "carries over more readily than μ. The rank correlation is 1 where both put the subjects into the same order."
+        "Both are measured on the rows that both have scored; few of them say little. A change above 0 is stronger "
+        "associations after tuning. A tuned model's scores are of another kind than a language model's: η, which only "
+        "counts, carries over more readily than μ. The rank correlation is 1 where both put the subjects into the same "
+        "order."
     )
     blocks: list[Block] = [head, text, *(Text(missing, "note") for missing in lacking)]
     return [*blocks, _shift_table(lines)] if lines else blocks
