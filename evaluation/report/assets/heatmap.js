@@ -53,9 +53,11 @@ report.view("heatmap", (root, data, tools) => {
       },
     }[own[axis]];
     const wanted = own.find[axis].trim().toLowerCase();
+    /* Anywhere in a name, but only where a word of a group begins: "male" is not to find "female". */
     const found = list.map((_, place) => place).filter((place) => {
       const kind = kindOf(place);
-      return `${list[place]} ${kind === null ? "" : kinds[kind]}`.toLowerCase().includes(wanted);
+      const named = list[place].toLowerCase().includes(wanted);
+      return named || (kind !== null && ` ${kinds[kind]}`.toLowerCase().includes(` ${wanted}`));
     });
     const keys = new Map(found.map((place) => [place, by(place)]));
     return found.sort((one, two) => {
