@@ -19,7 +19,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     base: Annotated[
         list[str] | None,
-        typer.Option(metavar="TUNED=BASE", help="What a model was tuned from, if its name does not tell; repeatable."),
+        typer.Option(metavar="TUNED=BASE", help="What a model was tuned from, if its name misleads; repeatable."),
     ] = None,
 ) -> None:
     """Show results and datasets as one HTML page that opens without a network, or as text.

@@ -52,7 +52,7 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     title : str, optional
         Of the page.
     bases : iterable of str
-        ``TUNED=BASE`` for models whose base their names do not tell.
+        ``TUNED=BASE`` for models whose base their names do not tell, ``TUNED=`` for those that have none.
 
     Raises
     ------

@@ -96,7 +96,7 @@ class Inputs:
     folders : tuple of BuiltSet
         Built dataset folders of every builder.
     bases : mapping of str to str
-        Model and the model that it was fine-tuned from, by name, as the user gave them.
+        Model and the model that it was fine-tuned from, by name, as the user gave them; empty for none.
     """
 
     probes: tuple[Result, ...]
@@ -193,7 +193,7 @@ def read_inputs(paths: Sequence[Path], *, bases: Iterable[str] = ()) -> Inputs:
     paths : sequence of Path
         Result JSON files, dataset folders, and folders that hold either, however deep; hidden folders are left out.
     bases : iterable of str
-        ``TUNED=BASE``, by the names that the results or the report have.
+        ``TUNED=BASE``, by the names that the results or the report have; ``TUNED=`` for a model that has no base.
 
     Raises
     ------
@@ -299,8 +299,9 @@ def _pairs(bases: Iterable[str], probes: Sequence[Result]) -> dict[str, str]:
     known = {name for result in probes for name in (result.model.name, result.model.short)}
     pairs = {}
     for given in bases:
-        tuned, _, base = given.partition("=")
-        if unknown := [name for name in (tuned, base) if name not in known]:
+        tuned, equals, base = given.partition("=")
+        names = (tuned, base) if base or not equals else (tuned,)
+        if unknown := [name for name in names if name not in known]:
             have = ", ".join(sorted(known)) or "none"
             raise EvaluationError(
                 f"--base {given!r} must be TUNED=BASE of scored models; {unknown[0]!r} is not among {have}"

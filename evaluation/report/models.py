@@ -45,7 +45,8 @@ def section(inputs: Inputs) -> Section | None:
     blocks += [Text("All numbers", "heading"), aggregates_table(inputs), *shift(inputs)]
     intro = (
         "Each bar is one model. Models stand in the order of their size, as far as the results say it, beside those "
-        "that were tuned from the same base; the colour says what they were tuned for."
+        "that were tuned from the same base; the colour says what they were tuned for. Base and purpose are read off "
+        "their names; --base names another base."
     )
     return Section("models", "Models", intro, blocks)
 

@@ -65,7 +65,9 @@ def section(inputs: Inputs) -> Section | None:
         Text("What cannot be concluded", "heading"),
         Items(_LIMITS),
     ]
-    intro = "How strongly the models associate groups of people with offensive statements: lower is better, 0 is ideal."
+    intro = (
+        "How strongly the models associate groups of people with statements about them: lower is better, 0 is ideal."
+    )
     return Section("overview", "Overview", intro, blocks)
 
 

@@ -61,7 +61,7 @@ class Family:
 def families(inputs: Inputs) -> list[Family]:
     """Put models together with their base, families in the order of their smallest member.
 
-    A base is the one that ``--base`` names, else the only language model whose `stem` is that of the tuned model.
+    A base is the one that ``--base`` names, if it does, else the only language model with the `stem` of the tuned one.
     """
     bases = {model: _base(model, inputs) for model in inputs.models}
     known = set(bases.values())

@@ -49,6 +49,9 @@ def test_models_stand_beside_their_base(few_results: Path) -> None:
     assert [[model.short for model in family.models] for family in told] == [
         ["small-lm", "other-squad", "small-squad", "small-newsqa"]
     ]
+    alone = read_inputs([few_results], bases=["small-squad=", "small-newsqa="])
+    assert [family.base for family in families(alone)] == [None, None]
+    assert not models.shift(alone)
 
 
 def test_bars_show_what_is_stored(inputs: Inputs) -> None:
