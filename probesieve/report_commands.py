@@ -34,7 +34,7 @@ def report(
     from evaluation.report import report_text, write_report
 
     if text:
-        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         print(report_text(paths, bases=base or (), color=color))
     if out or not text:
         written = write_report(paths, out or Path("report.html"), title=title, bases=base or ())

@@ -30,11 +30,16 @@ def test_text_is_coloured_on_a_terminal_alone(
     few_results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert run(monkeypatch, few_results, "--text") == 0
     assert "\x1b" not in capsys.readouterr().out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert run(monkeypatch, few_results, "--text") == 0
     assert "\x1b[1m" in capsys.readouterr().out
+    monkeypatch.setenv("TERM", "dumb")
+    assert run(monkeypatch, few_results, "--text") == 0
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     assert run(monkeypatch, few_results, "--text") == 0
     assert "\x1b" not in capsys.readouterr().out
