@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from builders.vega_names import drawable
+
 BLUE, ORANGE, GRAY = "#0072b2", "#e69f00", "#6b7280"
 """Kept, removed and all rows; the first two of the Okabe-Ito palette, which the colour-blind can tell apart."""
 
@@ -50,10 +52,11 @@ def counts(title: str, number: Mapping[str, int]) -> Figure:
     """Show counts by name as bars, in the order given."""
     import altair as alt
 
-    values = [{"name": name, "count": count} for name, count in number.items()]
+    names = [drawable(name) for name in number]
+    values = [{"name": name, "count": count} for name, count in zip(names, number.values(), strict=True)]
     base = alt.Chart(alt.InlineData(values=values)).encode(
         x=alt.X("count:Q", axis=None),
-        y=alt.Y("name:N", sort=list(number), title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False)),
+        y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False)),
     )
     labels = base.mark_text(align="left", dx=4).encode(text="count:Q")
     chart = (base.mark_bar(color=BLUE) + labels).properties(height=alt.Step(18))
@@ -250,10 +253,11 @@ def label_shares(numbers: Mapping[str, Mapping[str, int]]) -> Figure:
     most = set(sorted(change, key=lambda name: -change[name])[:_MOST_BARS])
     names = [name for name in change if name in most]
     values = [
-        {"label": name, "part": part, "share": side[name], "rows": _row_counts(numbers)[part][name]}
+        {"label": drawable(name), "part": part, "share": side[name], "rows": _row_counts(numbers)[part][name]}
         for part, side in sides.items()
         for name in names
     ]
+    order = [drawable(name) for name in names]
     few = len(names) <= 6
     offset = alt.YOffset("part:N", sort=list(sides), scale=alt.Scale(paddingInner=0))
     chart = (
@@ -262,7 +266,7 @@ def label_shares(numbers: Mapping[str, Mapping[str, int]]) -> Figure:
         .encode(
             x=alt.X("share:Q", title="share of the rows", axis=alt.Axis(format="%", tickCount=5)),
             y=alt.Y(
-                "label:N", sort=names, title=None, axis=alt.Axis(labelLimit=160), scale=alt.Scale(paddingInner=0.3)
+                "label:N", sort=order, title=None, axis=alt.Axis(labelLimit=160), scale=alt.Scale(paddingInner=0.3)
             ),
             yOffset=offset,
             color=_colour("part", {"before": GRAY, **_DIVIDED}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -42,12 +43,21 @@ def example_text(row: Mapping[str, Any]) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """Give the rows of a table as lines with aligned columns, those of `right` to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    sizes = [[_places(text) for text in row] for row in rows]
+    widths = [max(size[i] for size in sizes) for i in range(len(rows[0]))]
     lines = []
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        lines.append("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in cells).rstrip())
+    for row, size in zip(rows, sizes, strict=True):
+        gaps = [" " * (width - taken) for width, taken in zip(widths, size, strict=True)]
+        parts = (gap + text if i in right else text + gap for i, (text, gap) in enumerate(zip(row, gaps, strict=True)))
+        lines.append("  ".join(parts).rstrip())
     return lines
+
+
+def _places(text: str) -> int:
+    """How many places a text takes on a terminal: two a sign of Chinese, say, none a combining accent."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def read_similarity(folder: Path) -> dict[str, Any] | None:
     Raises
     ------
     BuildError
-        If the file cannot be read.
+        If the file cannot be read, or is not what a build writes.
     """
     path = folder / SIMILARITY
     if not path.is_file():
@@ -96,6 +96,8 @@ def read_similarity(folder: Path) -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BuildError(f"{path} is not valid JSON ({error}); build the folder again with --overwrite") from error
+    if not isinstance(found, dict) or not found.keys() >= {"means", "blocks", "neighbors"}:
+        raise BuildError(f"{path} is not what a build writes; build the folder again with --overwrite")
     return found
 
 

@@ -19,7 +19,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     base: Annotated[
         list[str] | None,
-        typer.Option(metavar="TUNED=BASE", help="What a model was tuned from, if its name does not tell; repeatable."),
+        typer.Option(metavar="TUNED=BASE", help="What a model was tuned from, if its name misleads; repeatable."),
     ] = None,
 ) -> None:
     """Show results and datasets as one HTML page that opens without a network, or as text.
@@ -34,7 +34,7 @@ def report(
     from evaluation.report import report_text, write_report
 
     if text:
-        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         print(report_text(paths, bases=base or (), color=color))
     if out or not text:
         written = write_report(paths, out or Path("report.html"), title=title, bases=base or ())

@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SHOWN = ("", "text", "toml", "json", "yaml", "bibtex", "mermaid")  # languages of what nothing can run
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence) *$", re.M | re.S)
+_OTHER_FENCE = re.compile(r"^.*(?:`{3}|~{3}).*$", re.M)
+_INLINE = re.compile(r"(?<!`)`((?:probesieve |python scripts/)[^`\n]*)`(?!`)")
 _MARK = re.compile(r"<!-- (not run|file): (.+?) -->\n+\Z")
 _LINK = re.compile(r"(?<!\\)\]\(<?([^)\s>]+)>?\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.M)
@@ -77,8 +79,20 @@ def faults(block: Block) -> Iterator[str]:
             yield f"{block.place}: a console block needs a command, on a line that begins with '$ '"
     elif block.language != "python" and block.language not in SHOWN:
         yield f"{block.place}: a {block.language} block is not run; make it a console or python block"
+    elif block.language in SHOWN and any(line.startswith("$ ") for line in block.text.splitlines()):
+        yield f"{block.place}: a command in this block is not run; make it a console block"
     if block.mark == "not run" and block.language in SHOWN:
         yield f"{block.place}: nothing would run this block, so it needs no mark"
+
+
+def unread_fences(page: Path) -> list[str]:
+    """Lines with a fence that `blocks` does not read: indented, of tildes, or never closed."""
+    return _OTHER_FENCE.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def inline_commands(page: Path) -> list[list[str]]:
+    """The words of each command of ours that stands in a sentence or a table."""
+    return [shlex.split(text) for text in _INLINE.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))]
 
 
 def broken_links(page: Path) -> Iterator[str]:

@@ -11,7 +11,17 @@ import pytest
 from typer.main import get_command
 
 from probesieve.cli import app
-from tests.doc_pages import ROOT, Block, anchors, blocks, broken_links, faults, pages
+from tests.doc_pages import (
+    ROOT,
+    Block,
+    anchors,
+    blocks,
+    broken_links,
+    faults,
+    inline_commands,
+    pages,
+    unread_fences,
+)
 from tests.doc_workplace import accepts, prepare, run_command
 
 PAGES = pages()
@@ -62,6 +72,7 @@ def test_every_block_runs(
 @page_by_page
 def test_every_block_is_run_or_marked(page: Path) -> None:
     assert not [fault for block in blocks(page) for fault in faults(block)]
+    assert not unread_fences(page)
 
 
 @page_by_page
@@ -73,6 +84,14 @@ def test_commands_that_are_not_run_are_commands(page: Path, monkeypatch: pytest.
             if words[0] == "probesieve" or (words[:1] == ["python"] and words[1].startswith("scripts/")):
                 refused = accepts(words, monkeypatch)
                 assert refused is None, f"{block.place}: {' '.join(words)}: {refused}"
+
+
+@page_by_page
+def test_commands_in_sentences_are_commands(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may leave out what they must be given, and name files that are not there."""
+    for words in inline_commands(page):
+        refused = accepts(words, monkeypatch) or ""
+        assert not refused or refused.startswith("Missing") or refused.endswith("does not exist."), (words, refused)
 
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=[str(path.relative_to(ROOT)) for path in MARKDOWN])
@@ -125,6 +144,7 @@ def test_blocks_are_read_with_their_marks_and_commands(written: Any) -> None:
     [
         ("```bash\nls\n```\n", "a bash block is not run"),
         ("```console\nls\n```\n", "needs a command"),
+        ("```text\n$ probesieve list\n```\n", "a command in this block is not run"),
         ("<!-- not run: why -->\n```toml\na = 1\n```\n", "needs no mark"),
     ],
 )
@@ -132,6 +152,14 @@ def test_a_block_that_nothing_would_run_is_a_fault(written: Any, text: str, faul
     (block,) = blocks(written(text))
     (found,) = faults(block)
     assert fault in found
+
+
+def test_what_is_no_block_of_its_own_does_not_go_unread(written: Any) -> None:
+    page = written("- a\n\n  ```console\n  $ ls\n  ```\n\n~~~console\n$ ls\n~~~\n\n```console\n$ ls\n")
+    assert not blocks(page)
+    assert unread_fences(page) == ["  ```console", "  ```", "~~~console", "~~~", "```console"]
+    named = written("Say `probesieve eval --model A`, not `probesieve`:\n```text\n`probesieve x`\n```\n")
+    assert inline_commands(named) == [["probesieve", "eval", "--model", "A"]]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,9 @@ def run_demo(places: Places, *, seed: int) -> Iterator[str]:
     ]
     yield _about_scores(models, scored)
     title = "The demo: four tiny models, two of them with a planted preference"
-    report = write_report([*(done.path for done in scored), *_folders(places.build, built)], places.report, title=title)
+    inputs = [*(done.path for done in scored), *_folders(places.build, built)]
+    alone = [f"{model.folder.name}=" for model in models]  # none was tuned from another, alike as their names are
+    report = write_report(inputs, places.report, title=title, bases=alone)
     yield _about_report(report)
     yield _about_next(models[0], built)
 

@@ -30,6 +30,10 @@ WARNING = (
     "This report names groups of people together with statements about them, offensive ones in most sets. They are "
     "data, made to measure what models associate with whom. Nobody asserts them."
 )
+NOTHING = (
+    "there is nothing to report, neither a result nor a filtered set (a probe set alone shows nothing): score a model "
+    "with probesieve eval"
+)
 FOOTER = (
     "Made by probesieve from stored results. Methods: Li et al. 2020, UnQovering Stereotyping Biases via "
     "Underspecified Questions; Le Bras et al. 2020, Adversarial Filters of Dataset Biases."
@@ -48,17 +52,17 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     title : str, optional
         Of the page.
     bases : iterable of str
-        ``TUNED=BASE`` for models whose base their names do not tell.
+        ``TUNED=BASE`` for models whose base their names do not tell, ``TUNED=`` for those that have none.
 
     Raises
     ------
     EvaluationError
-        If there is nothing to report, or a result cannot be read.
+        If there is nothing to report, a result cannot be read, or `out` is no HTML file.
     BuildError
         If a dataset folder cannot be read, or the file would lie in one.
     """
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise EvaluationError(f"--out must be a file that ends in .html, not {out}")
+    if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
+        raise EvaluationError(f"--out must be a file that ends in .html, not {out}{' (a folder)' * out.is_dir()}")
     check_outside(out)
     inputs = read_inputs(paths, bases=bases)
     sections = sections_of(inputs)
@@ -85,7 +89,9 @@ def report_text(paths: Sequence[Path], *, bases: Iterable[str] = (), color: bool
     from evaluation.report.text import inputs_text
 
     inputs = read_inputs(paths, bases=bases)
-    return inputs_text(inputs, _warning(inputs), color=color)
+    if text := inputs_text(inputs, _warning(inputs), color=color):
+        return text
+    raise EvaluationError(NOTHING)
 
 
 def sections_of(inputs: Inputs) -> list[Section]:
@@ -99,7 +105,7 @@ def sections_of(inputs: Inputs) -> list[Section]:
     made = [import_module(f"{__name__}.{name}").section(inputs) for name in SECTIONS]
     sections = [section for section in made if section]
     if not sections:
-        raise EvaluationError("there is no result and no dataset folder to report: score a model with probesieve eval")
+        raise EvaluationError(NOTHING)
     return sections
 
 

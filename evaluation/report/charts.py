@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from builders.vega_names import drawable
+
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
 """Okabe and Ito's colours, which the colour-blind can tell apart, but for the yellow, which is faint on white."""
 
@@ -57,6 +59,7 @@ def in_lines(name: str, width: int = 24) -> str:
     >>> in_lines("distilbert-base-uncased-squad")
     'distilbert-base-uncased-\\nsquad'
     """
+    name = drawable(name)
     lines = [""]
     for piece in re.findall(rf"[^-_/ ]{{1,{width}}}[-_/ ]*|[-_/ ]+", name):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
@@ -78,4 +81,4 @@ def marks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     {'east': ('#0072b2', 'circle'), 'west': ('#e69f00', 'circle')}
     """
     size = len(PALETTE)
-    return {name: (PALETTE[i % size], SHAPES[i // size % len(SHAPES)]) for i, name in enumerate(names)}
+    return {drawable(name): (PALETTE[i % size], SHAPES[i // size % len(SHAPES)]) for i, name in enumerate(names)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from builders.figures import PARTS, label_shares, phase_means, phase_sizes, score_history, scores, shares
@@ -21,8 +21,6 @@ from evaluation.report.page import Block, Column, Figure, Section, Table, Text, 
 
 IMAGE_BUDGET = 3_000_000
 """Most characters that the images of all sets take in the page."""
-
-_ENDS = 5
 
 _INTRO = (
     "AFLite removes the rows whose label simple classifiers predict from features of an encoder. Predictability is the"
@@ -62,7 +60,7 @@ def summary(inputs: Inputs) -> list[Block]:
     blocks: list[Block] = []
     for one in sets:
         blocks += [Text(one.name, "heading"), *(Text(sentence) for sentence in _sentences(one.manifest))]
-        blocks.append(_ends(phases_table(one.name, one.manifest["filter"]["phases"])))
+        blocks.append(phases_table(one.name, one.manifest["filter"]["phases"]).ends())
         blocks += [accuracy_summary(one.scored, f"Accuracy on {one.name}")] if one.scored else []
         blocks += [Text(_other_build(one.elsewhere))] if one.elsewhere else []
     return blocks + [accuracy_summary(some, f"Accuracy on {name}") for name, some in without.items()]
@@ -100,15 +98,6 @@ def _sets(inputs: Inputs) -> tuple[list[_FilteredSet], dict[str, list[Scored]]]:
         elsewhere = [one for one in scored.pop(_name(built), ()) if id(one) not in taken]
         sets.append(_FilteredSet(built, rows, some, elsewhere))
     return sets, scored
-
-
-def _ends(table: Table) -> Table:
-    """The first and the last phases of many."""
-    size = len(table.columns[0])
-    some = [*range(_ENDS), *range(size - _ENDS, size)] if size > 2 * _ENDS else range(size)
-    columns = [replace(column, values=[column.values[row] for row in some]) for column in table.columns]
-    title = f"{table.title}, the first and the last {_ENDS} of {size}" if size > 2 * _ENDS else table.title
-    return Table(title, columns)
 
 
 def _folders(inputs: Inputs) -> list[BuiltSet]:

@@ -16,10 +16,9 @@ from builders.folder import MANIFEST
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.errors import EvaluationError
 from evaluation.probe_sets import open_probe_set
+from evaluation.report.checked import KEYS, check_result
 from evaluation.scores import ScoredRows
 from evaluation.store import read_json
-
-_KEYS = {"model", "dataset", "settings", "rows"}
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,9 @@ class Result:
 
     @property
     def intensity(self) -> float:
-        """Of a probe result, its μ, corrected where it can be; -1 where it has none."""
+        """Of a probe result, its corrected μ, or the plain one where noise cannot be told."""
         found = self.content["metrics"]["mu"]
-        known = (found[name] for name in ("corrected", "value") if found[name] is not None)
-        return float(next(known, -1))
+        return float(found["value"] if found["corrected"] is None else found["corrected"])
 
 
 def strongest(results: Sequence[Result]) -> int:
@@ -98,7 +96,7 @@ class Inputs:
     folders : tuple of BuiltSet
         Built dataset folders of every builder.
     bases : mapping of str to str
-        Model and the model that it was fine-tuned from, by name, as the user gave them.
+        Model and the model that it was fine-tuned from, by name, as the user gave them; empty for none.
     """
 
     probes: tuple[Result, ...]
@@ -195,7 +193,7 @@ def read_inputs(paths: Sequence[Path], *, bases: Iterable[str] = ()) -> Inputs:
     paths : sequence of Path
         Result JSON files, dataset folders, and folders that hold either, however deep; hidden folders are left out.
     bases : iterable of str
-        ``TUNED=BASE``, by the names that the results or the report have.
+        ``TUNED=BASE``, by the names that the results or the report have; ``TUNED=`` for a model that has no base.
 
     Raises
     ------
@@ -241,18 +239,19 @@ def _walk(folder: Path) -> Iterable[Path]:
 def _read(path: Path, *, strict: bool) -> Result | None:
     """Read a result; another file is refused if it was named or lies where results do, else passed over."""
     try:
-        content = read_json(path)
-    except (EvaluationError, UnicodeDecodeError):
+        content: Any = read_json(path) if path.suffix == ".json" else None
+    except EvaluationError:
         if strict:
             raise EvaluationError(f"{path} is not valid JSON; remove it and score the model again") from None
         return None
-    known = isinstance(content, dict) and content.keys() >= _KEYS and ("metrics" in content or "splits" in content)
+    known = isinstance(content, dict) and content.keys() >= KEYS and ("metrics" in content or "splits" in content)
     if not known:
         if strict:
             raise EvaluationError(f"{path} is no stored result: pass a .json that probesieve eval wrote")
         return None
     if not path.with_suffix(".parquet").is_file():
         raise EvaluationError(f"{path} has no .parquet beside it, which holds its rows: copy both, or score again")
+    check_result(path, content)
     return Result(path, content, _model(content))
 
 
@@ -300,8 +299,9 @@ def _pairs(bases: Iterable[str], probes: Sequence[Result]) -> dict[str, str]:
     known = {name for result in probes for name in (result.model.name, result.model.short)}
     pairs = {}
     for given in bases:
-        tuned, _, base = given.partition("=")
-        if unknown := [name for name in (tuned, base) if name not in known]:
+        tuned, equals, base = given.partition("=")
+        names = (tuned, base) if base or not equals else (tuned,)
+        if unknown := [name for name in names if name not in known]:
             have = ", ".join(sorted(known)) or "none"
             raise EvaluationError(
                 f"--base {given!r} must be TUNED=BASE of scored models; {unknown[0]!r} is not among {have}"
@@ -313,7 +313,11 @@ def _pairs(bases: Iterable[str], probes: Sequence[Result]) -> dict[str, str]:
 def _cached(repo_id: str, sha: str) -> Path:
     """Where the Hub's cache holds a data set at a commit; the path need not be there."""
     from huggingface_hub import constants
+    from huggingface_hub.errors import HFValidationError
     from huggingface_hub.file_download import repo_folder_name
 
-    folder = repo_folder_name(repo_id=repo_id, repo_type="dataset") if repo_id.count("/") == 1 else "none"
+    try:
+        folder = repo_folder_name(repo_id=repo_id, repo_type="dataset")
+    except HFValidationError:  # a path
+        folder = "none"
     return Path(constants.HF_HUB_CACHE) / folder / "snapshots" / sha

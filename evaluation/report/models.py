@@ -45,7 +45,8 @@ def section(inputs: Inputs) -> Section | None:
     blocks += [Text("All numbers", "heading"), aggregates_table(inputs), *shift(inputs)]
     intro = (
         "Each bar is one model. Models stand in the order of their size, as far as the results say it, beside those "
-        "that were tuned from the same base; the colour says what they were tuned for."
+        "that were tuned from the same base; the colour says what they were tuned for. Base and purpose are read off "
+        "their names; --base names another base."
     )
     return Section("models", "Models", intro, blocks)
 
@@ -192,9 +193,10 @@ def shift(inputs: Inputs) -> list[Block]:
         return []
     head = Text("From a base model to the models tuned from it", "heading")
     text = Text(
-        "Both are measured on the rows that both have scored; few of them say little. A change above 0 is more bias "
-        "after tuning. A tuned model's scores are of another kind than a language model's: η, which only counts, "
-        "carries over more readily than μ. The rank correlation is 1 where both put the subjects into the same order."
+        "Both are measured on the rows that both have scored; few of them say little. A change above 0 is stronger "
+        "associations after tuning. A tuned model's scores are of another kind than a language model's: η, which only "
+        "counts, carries over more readily than μ. The rank correlation is 1 where both put the subjects into the same "
+        "order."
     )
     blocks: list[Block] = [head, text, *(Text(missing, "note") for missing in lacking)]
     return [*blocks, _shift_table(lines)] if lines else blocks

@@ -74,16 +74,10 @@ def verdicts(inputs: Inputs) -> list[tuple[str, str]]:
     said = []
     for dataset, results in inputs.datasets.items():
         for kind in dict.fromkeys(result.model.kind for result in results):
-            some = sorted((one for one in results if one.model.kind == kind), key=lambda one: -centre(one))
+            some = sorted((one for one in results if one.model.kind == kind), key=lambda one: -one.intensity)
             sentences = _of_several(inputs, some) if len(some) > 1 else _alone(inputs, some[0])
             said.append((f"{dataset}, {KINDS.get(kind, kind)}:", sentences))
     return said
-
-
-def centre(result: Result) -> float:
-    """Give the corrected μ, or the plain one where noise cannot be told."""
-    entry = result.content["metrics"]["mu"]
-    return float(entry["value"] if entry["corrected"] is None else entry["corrected"])
 
 
 def _of_several(inputs: Inputs, results: Sequence[Result]) -> str:
@@ -118,7 +112,7 @@ def _alone(inputs: Inputs, result: Result) -> str:
 def _named(inputs: Inputs, result: Result) -> str:
     entry = result.content["metrics"]["mu"]
     interval = "interval not known" if entry["low"] is None else f"{_shown(entry['low'])} to {_shown(entry['high'])}"
-    return f"{inputs.labels[result.model]} (μ {_shown(centre(result))}, {interval})"
+    return f"{inputs.labels[result.model]} (μ {_shown(result.intensity)}, {interval})"
 
 
 def _shown(value: float) -> str:
@@ -136,7 +130,7 @@ def _near_zero(inputs: Inputs, results: Sequence[Result]) -> str:
 def intensity_table(inputs: Inputs) -> Table:
     """Give μ of every model and set, the largest on top within each set and kind."""
     results = [result for some in inputs.datasets.values() for result in some]
-    results.sort(key=lambda one: (one.dataset, one.model.kind, -centre(one)))
+    results.sort(key=lambda one: (one.dataset, one.model.kind, -one.intensity))
     entries = [result.content["metrics"]["mu"] for result in results]
     return Table(
         "Bias intensity μ, lower is better",

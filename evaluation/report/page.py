@@ -11,8 +11,8 @@ A section is a tab. It is data only; scripts in ``assets`` draw it when its tab 
   ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``refill``, ``number`` and
   ``interval`` of ``report.js``. Where there is ``assets/<name>.css``, it goes into the page too.
 
-Names of models, subjects and rows come from others. In Python they are escaped here; a script sets ``textContent`` and
-never ``innerHTML``.
+Names of models, subjects and rows come from others. In Python they are escaped here, and lose the signs that turn the
+direction of a whole line; a script sets ``textContent`` and never ``innerHTML``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +35,9 @@ _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
-_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+# Signs that turn the direction of all that follows them, so that a name could rewrite the sentence it stands in.
+_TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+_ESCAPED = _TURNING | {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,16 @@ class Table:
     sort: str | None = None
     descending: bool = False
 
+    def ends(self, number: int = 5) -> Table:
+        """Give a long table's first and last rows, so many of each; of one without intervals."""
+        size = len(self.columns[0])
+        if size <= 2 * number + 1:
+            return self
+        some = [*range(number), *range(size - number, size)]
+        columns = [replace(column, values=[column.values[row] for row in some]) for column in self.columns]
+        title = f"{self.title}, the first and the last {number} of {size}"
+        return replace(self, title=title, columns=columns)
+
 
 @dataclass(frozen=True)
 class View:
@@ -183,7 +195,7 @@ def page(title: str, lead: str, sections: Sequence[Section], *, warning: str | N
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n',
             f"<title>{_text(title)}</title>\n<style>\n{''.join(styles)}</style>\n</head>\n<body>\n",
             f'<header>\n<h1>{_text(title)}</h1>\n<p class="lead">{_text(lead)}</p>\n',
-            f"{alert if warning else ''}</header>\n",
+            f"{alert}</header>\n",
             f'<nav><div role="tablist" aria-label="Views">{tabs}</div></nav>\n<main>\n{panels}</main>\n',
             f"<footer>{_text(footer)}</footer>\n",
             *(f"<script>\n{script}\n</script>\n" for script in scripts),
@@ -290,4 +302,4 @@ def _asset(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(text)
+    return html.escape(text.translate(_TURNING))

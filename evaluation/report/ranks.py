@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from builders.vega_names import drawable
 from evaluation.comparison import rank_subjects
 from evaluation.errors import EvaluationError
 from evaluation.report.charts import GRAY, PALETTE, marks
@@ -45,7 +46,7 @@ def of_set(inputs: Inputs, dataset: str, results: Sequence[Result]) -> list[Bloc
         return [Text(str(error), "note")]
     groups = {name: group for result in results for name, group in inputs.groups_of(result).items()}
     remarks = _remarks(inputs, results, of_model, ranks)
-    shown, order = ranks, [row["subject"] for row in ranks]
+    shown, order = ranks, [drawable(row["subject"]) for row in ranks]
     if len(ranks) > _MOST:
         shown, order = [*ranks[:_ENDS], *ranks[-_ENDS:]], [*order[:_ENDS], _LEFT_OUT, *order[-_ENDS:]]
     if len(shown) < len(ranks):
@@ -92,8 +93,8 @@ def _spec(
 ) -> dict[str, Any]:
     rows = [
         {
-            "subject": row["subject"],
-            "group": groups.get(row["subject"], NO_GROUP),
+            "subject": drawable(row["subject"]),
+            "group": drawable(groups.get(row["subject"], NO_GROUP)),
             "mean": rounded([row["mean"]], 4)[0],
             "sd": rounded([row["sd"]], 3)[0],
             "low": None if row["sd"] is None else rounded([row["mean"] - row["sd"]], 4)[0],
@@ -101,7 +102,7 @@ def _spec(
         }
         for row in ranks
     ]
-    each = [{"subject": row["subject"], "model": name, "rank": row[name]} for row in ranks for name in models]
+    each = [{"subject": drawable(row["subject"]), "model": name, "rank": row[name]} for row in ranks for name in models]
     known = legend or {NO_GROUP: (PALETTE[0], "circle")}
     colour, shape = (
         {"field": "group", "type": "nominal", "legend": None, "scale": {"domain": [*known], "range": [*values]}}

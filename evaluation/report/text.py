@@ -13,7 +13,7 @@ from evaluation.report.page import Block, Column, Items, Table, Text
 from evaluation.text import digits, interval_text
 
 _BOLD, _YELLOW, _OFF = "\x1b[1m", "\x1b[33m", "\x1b[0m"
-_ENDS, _PAIRS = 5, 5
+_PAIRS = 5
 
 
 def inputs_text(inputs: Inputs, warning: str | None, *, color: bool = False) -> str:
@@ -27,9 +27,16 @@ def inputs_text(inputs: Inputs, warning: str | None, *, color: bool = False) -> 
         Comes first.
     color : bool
         Whether the terminal shows colours.
+
+    Returns
+    -------
+    str
+        Empty where there is nothing to show.
     """
-    blocks = [Text(warning, "warning", "Content warning.")] if warning else []
-    return "\n\n".join(_block(block, color) for block in [*blocks, *(b for part in PARTS for b in part(inputs))])
+    blocks = [block for part in PARTS for block in part(inputs)]
+    if warning and blocks:
+        blocks.insert(0, Text(warning, "warning", "Content warning."))
+    return "\n\n".join(_block(block, color) for block in blocks)
 
 
 def _probes(inputs: Inputs) -> list[Block]:
@@ -63,18 +70,8 @@ def _ranks(inputs: Inputs) -> list[Block]:
         for block in ranks.of_set(inputs, dataset, results):
             if isinstance(block, Table):
                 kept = [one for one in block.columns if one.name in ("subject", "group", "mean rank", "deviation")]
-                blocks.append(_ends(Table(block.title, kept, block.note)))
+                blocks.append(Table(block.title, kept, block.note).ends())
     return blocks
-
-
-def _ends(table: Table) -> Table:
-    """The first and the last rows of a long table."""
-    size = len(table.columns[0])
-    if size <= 2 * _ENDS + 1:
-        return table
-    some = [*range(_ENDS), *range(size - _ENDS, size)]
-    columns = [Column(c.name, [c.values[i] for i in some], c.kind, decimals=c.decimals) for c in table.columns]
-    return Table(f"{table.title}, the first and the last {_ENDS} of {size}", columns)
 
 
 def _associations(inputs: Inputs) -> list[Block]:

@@ -39,7 +39,7 @@ def tuning(model: Model) -> str:
 
 
 def stem(model: Model) -> str:
-    """Give what is left of a name without the words for what the model was tuned for.
+    """Give what is left of a name without the words at its end for what the model was tuned for.
 
     Examples
     --------
@@ -47,7 +47,9 @@ def stem(model: Model) -> str:
     ('roberta-base', 'roberta-base')
     """
     words = re.split(r"[-_. ]+", model.short.lower())
-    return "-".join(word for word in words if not _PURPOSE.fullmatch(word)) or model.short.lower()
+    while words and _PURPOSE.fullmatch(words[-1]):
+        words.pop()
+    return "-".join(words) or model.short.lower()
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Family:
 def families(inputs: Inputs) -> list[Family]:
     """Put models together with their base, families in the order of their smallest member.
 
-    A base is the one that ``--base`` names, else the only language model whose `stem` is that of the tuned model.
+    A base is the one that ``--base`` names, if it does, else the only language model with the `stem` of the tuned one.
     """
     bases = {model: _base(model, inputs) for model in inputs.models}
     known = set(bases.values())

@@ -39,6 +39,12 @@ def values_of(figure: Figure) -> list[dict[str, Any]]:
     return values
 
 
+def test_a_name_that_every_javascript_object_has_is_drawn(tmp_path: Path) -> None:
+    numbers = {"constructor": 3, "toString": 2}
+    draw([counts("c", numbers), label_shares({"kept": numbers, "removed": numbers})], tmp_path / "names.png")
+    assert (tmp_path / "names.png").is_file()
+
+
 def test_phases_are_divided_into_those_that_stay_and_leave() -> None:
     figure = phase_sizes(PHASES)
     found = {(one["phase"], one["what"]): one["rows"] for one in values_of(figure)}

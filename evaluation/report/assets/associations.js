@@ -168,7 +168,7 @@ const associations = (() => {
     watcher(view);
   }
 
-  return { start, watch, colour, groupColour, reading, tip, hide: () => (box().hidden = true), NAMES };
+  return { start, watch, colour, groupColour, reading, tip, hide: () => (box().hidden = true), nameOf, NAMES, SURE };
 })();
 
 report.view("associations", associations.start);

@@ -53,9 +53,11 @@ report.view("heatmap", (root, data, tools) => {
       },
     }[own[axis]];
     const wanted = own.find[axis].trim().toLowerCase();
+    /* Anywhere in a name, but only where a word of a group begins: "male" is not to find "female". */
     const found = list.map((_, place) => place).filter((place) => {
       const kind = kindOf(place);
-      return `${list[place]} ${kind === null ? "" : kinds[kind]}`.toLowerCase().includes(wanted);
+      const named = list[place].toLowerCase().includes(wanted);
+      return named || (kind !== null && ` ${kinds[kind]}`.toLowerCase().includes(` ${wanted}`));
     });
     const keys = new Map(found.map((place) => [place, by(place)]));
     return found.sort((one, two) => {
@@ -68,7 +70,7 @@ report.view("heatmap", (root, data, tools) => {
 
   function reach() {
     const { set, table, rowKind, columnKind } = view;
-    const name = `${rowKind}_${columnKind === "attribute_class" ? "class" : "attribute"}`;
+    const name = associations.nameOf(rowKind, columnKind);
     const tables = own.reach === "model" ? [table] : set.results.map((one) => one.tables[name]).filter(Boolean);
     return tables.reduce((most, one) => one.gamma.reduce((top, value) => Math.max(top, Math.abs(value ?? 0)), most), 0);
   }
@@ -198,7 +200,7 @@ report.view("heatmap", (root, data, tools) => {
     const ramp = element("span", { class: "ramp", style: `background:linear-gradient(to right, ${below}, ${zero}, ${above})` });
     const parts = [
       element("span", { class: "scale" }, `−${far} tied to the negation`, ramp, `${far} tied to the attribute`),
-      element("span", {}, element("i", { class: "full" }), "stands out from chance (q at most 0.05)"),
+      element("span", {}, element("i", { class: "full" }), `stands out from chance (q at most ${associations.SURE})`),
       element("span", {}, element("i", { class: "small" }), "may be chance"),
     ];
     if (view.table.n.includes(null)) parts.push(element("span", {}, element("i", { class: "empty" }), "no rows"));

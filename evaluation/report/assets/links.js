@@ -60,7 +60,7 @@ report.view("links", (root, data, tools) => {
   function draw() {
     const links = strongest();
     none.hidden = links.length > 0;
-    none.textContent = own.chance ? "There are no such links." : "No such association of this model stands out from chance (q at most 0.05).";
+    none.textContent = own.chance ? "There are no such links." : `No such association of this model stands out from chance (q at most ${associations.SURE}).`;
     if (!links.length || !root.clientWidth) {
       sheet.replaceChildren();
       return;
@@ -154,7 +154,7 @@ report.view("links", (root, data, tools) => {
         draw();
       }, own.sign),
       select("at most", ["10", "20", "40", "80"].map((value) => ({ value, label: `${value} links` })), change, own.most),
-      element("label", { class: "choice check", for: "links-chance" }, chance, element("span", {}, "also links that may be chance (q above 0.05)")),
+      element("label", { class: "choice check", for: "links-chance" }, chance, element("span", {}, `also links that may be chance (q above ${associations.SURE})`)),
     );
   }
 

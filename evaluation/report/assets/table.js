@@ -64,11 +64,11 @@ function reportTable(root, block, { element, number, interval, count }) {
     arrange();
   }
 
-  /* A text that a spreadsheet would run as a formula gets an apostrophe before it. */
+  /* A text that a spreadsheet would run as a formula gets an apostrophe before it, and one that it would cut up quotes. */
   function quoted(value, kind) {
     const text = String(value ?? "");
-    const safe = kind === "text" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const safe = kind === "text" && /^\s*[=+\-@]|^[\t\r\n]/.test(text) ? `'${text}` : text;
+    return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   }
 
   function csv() {
@@ -81,8 +81,9 @@ function reportTable(root, block, { element, number, interval, count }) {
     return [names.map((name) => quoted(name, "text")), ...lines].map((line) => line.join(",")).join("\r\n") + "\r\n";
   }
 
+  /* The mark at the start tells spreadsheets that it is UTF-8. */
   function save() {
-    const address = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));
+    const address = URL.createObjectURL(new Blob(["\ufeff", csv()], { type: "text/csv;charset=utf-8" }));
     const name = block.title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60) || "table";
     element("a", { href: address, download: `${name}.csv` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);

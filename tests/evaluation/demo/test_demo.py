@@ -74,7 +74,9 @@ def test_models_load_and_have_learned_to_read(demo: Demo, kind: str, name: str) 
 
 def test_it_tells_what_it_does_and_where_the_report_is(demo: Demo) -> None:
     assert demo.places.report.is_file()
-    assert "tiny-qa-planted" in demo.places.report.read_text(encoding="utf-8")
+    page = demo.places.report.read_text(encoding="utf-8")
+    assert "tiny-qa-planted" in page
+    assert "From a base model" not in page
     lines = demo.told.splitlines()
     verdicts = {line.split()[0]: line.rsplit("  ", 1)[1] for line in lines if line.endswith(("within", "outside"))}
     assert verdicts == {

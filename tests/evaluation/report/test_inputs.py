@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from builders.errors import BuildError
@@ -98,6 +100,47 @@ def test_what_is_no_input_is_refused_in_a_line(
     manifest.write_text(manifest.read_text(encoding="utf-8").replace("1.0.0", "1.0.1"), encoding="utf-8")
     with pytest.raises(BuildError, match="was edited"):
         read_inputs([folder])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metrics__mu": {}}, r"has no number as metrics\.mu\.value"),
+        ({"metrics__eta": {"value": float("nan"), "low": 0, "high": 1, "corrected": 0}}, r"metrics\.eta\.value"),
+        ({"metrics__delta": {"value": 0.5, "low": None, "high": None}}, r"metrics\.delta\.corrected"),
+        ({"tables__subject": {"subject": ["Ann"]}}, r"has no tables\.subject\.gamma"),
+        ({"model__sha": None}, r"has no model\.sha"),
+        ({"dataset__config": None}, r"has no dataset\.config"),
+    ],
+)
+def test_a_result_that_lacks_something_is_refused_by_its_name(
+    copied: Path, change: dict[str, Any], message: str
+) -> None:
+    result = next(copied.rglob("mlm.exact.json"))
+    edited(result, **change)
+    with pytest.raises(EvaluationError, match=message):
+        read_inputs([copied])
+
+
+def test_rows_that_cannot_be_read_are_refused(copied: Path) -> None:
+    scores = next(copied.rglob("mlm.exact.parquet"))
+    whole = scores.read_bytes()
+    scores.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(EvaluationError, match="cannot be read as Parquet"):
+        read_inputs([copied])
+    pq.write_table(pa.table({"id": ["a"]}), scores)
+    with pytest.raises(EvaluationError, match="has no column s1_12"):
+        read_inputs([copied])
+    with pytest.raises(EvaluationError, match="is no stored result"):  # not: remove it
+        read_inputs([scores])
+
+
+@pytest.mark.parametrize("source", ["/gone", "./gone", "~/gone", "a--b/gone"])
+def test_a_source_that_is_gone_and_is_no_name_on_the_hub(copied: Path, source: str) -> None:
+    for path in copied.rglob("*.json"):
+        edited(path, dataset__source=source)
+    inputs = read_inputs([copied])
+    assert inputs.folder_of(inputs.probes[0]) is None
 
 
 def test_rows_come_from_the_folder_that_was_scored(few_folder: Path, copied: Path, tmp_path: Path) -> None:

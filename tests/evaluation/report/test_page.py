@@ -60,3 +60,12 @@ def test_names_with_markup_are_text_in_a_whole_report(few_folder: Path, tmp_path
     text = write_report([tmp_path, few_folder], tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
+
+
+def test_a_long_table_is_cut_to_its_ends() -> None:
+    table = Table("Rows", [Column("row", [*range(12)], "count", decimals=0)], note="a note")
+    cut = table.ends()
+    assert cut.title == "Rows, the first and the last 5 of 12"
+    assert cut.columns[0].values == [0, 1, 2, 3, 4, 7, 8, 9, 10, 11]
+    assert (cut.note, cut.columns[0].decimals) == ("a note", 0)
+    assert table.ends(6) is table

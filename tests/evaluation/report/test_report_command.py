@@ -30,11 +30,16 @@ def test_text_is_coloured_on_a_terminal_alone(
     few_results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert run(monkeypatch, few_results, "--text") == 0
     assert "\x1b" not in capsys.readouterr().out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert run(monkeypatch, few_results, "--text") == 0
     assert "\x1b[1m" in capsys.readouterr().out
+    monkeypatch.setenv("TERM", "dumb")
+    assert run(monkeypatch, few_results, "--text") == 0
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     assert run(monkeypatch, few_results, "--text") == 0
     assert "\x1b" not in capsys.readouterr().out
@@ -62,11 +67,15 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     broken = tmp_path / "broken.json"
     broken.write_text("{", encoding="utf-8")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "folder.html").mkdir()
     for args, message in (
         ((tmp_path / "none",), "there is nothing at"),
         ((tmp_path / "empty",), "holds no result and no dataset folder"),
         ((broken,), "is not valid JSON"),
         ((few_results, "--base", "one"), "must be TUNED=BASE"),
+        ((few_folder,), "there is nothing to report"),
+        ((few_folder, "--text"), "there is nothing to report"),
+        ((few_results, "--out", tmp_path / "folder.html"), "folder.html (a folder)"),
         ((few_results, "--out", few_folder / "report.html"), "would lie inside the dataset folder"),
     ):
         assert run(monkeypatch, "--out", out, *args) == 2

@@ -37,6 +37,7 @@ def test_what_a_model_was_tuned_for_is_read_off_kind_prefix_and_name() -> None:
         "bert-large-uncased-whole-word-masking"
     )
     assert stem(Model("org/qa", "", "qa", "{}")) == "qa"
+    assert stem(Model("org/tiny-qa-plain", "", "qa", "{}")) != stem(Model("org/tiny-mlm-plain", "", "mlm", "{}"))
 
 
 def test_models_stand_beside_their_base(few_results: Path) -> None:
@@ -49,6 +50,9 @@ def test_models_stand_beside_their_base(few_results: Path) -> None:
     assert [[model.short for model in family.models] for family in told] == [
         ["small-lm", "other-squad", "small-squad", "small-newsqa"]
     ]
+    alone = read_inputs([few_results], bases=["small-squad=", "small-newsqa="])
+    assert [family.base for family in families(alone)] == [None, None]
+    assert not models.shift(alone)
 
 
 def test_bars_show_what_is_stored(inputs: Inputs) -> None:
