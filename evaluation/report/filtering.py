@@ -27,9 +27,9 @@ _INTRO = (
     " share, from 0 to 1, of the classifiers that did not train on a row and got it right: the higher, the easier."
 )
 _CARE = (
-    "Kept rows were chosen because classifiers on one encoder's features fail on them: models of its kind are at a"
-    " disadvantage here, wrong labels are more frequent than before, and easy rows left also where they were easy for"
-    " good reasons. A large drop says that a model does better on the rows that were removed, not why."
+    "Kept rows are those that classifiers on one encoder's features fail on, and what was left when the filter reached"
+    " its n, easy or not: models of the encoder's kind are at a disadvantage here, wrong labels are more frequent than"
+    " before, and easy rows left also where they were easy for good reasons. A large drop says that a model does better on the rows that were removed, not why."
 )
 
 
@@ -120,6 +120,7 @@ def _of_set(shown: _FilteredSet, budget: int) -> list[Block]:
     return [
         Text(name, "heading"),
         *(Text(sentence) for sentence in _sentences(manifest)),
+        *_what_left(name, manifest),
         _drawn(phase_sizes(phases)),
         _drawn(phase_means(phases), "The estimate of the representation bias: 1 where every label can be predicted."),
         _drawn(scores(bars, manifest["inputs"]["filter"]["tau"]), _score_note(rows.outcome.part.size, bars)),
@@ -177,10 +178,12 @@ def _sentences(manifest: Mapping[str, Any]) -> list[str]:
     encoder = next((value for key, value, _ in manifest["spec"] if key == "encoder.model"), None)
     encoder = f"{manifest['encoder']['kind']}{f' {encoder}' if encoder else ''}"
     share = 100 * total["filtered"] / max(1, scored)
+    easy = phases[-1]["eligible"] - phases[-1]["removed"] if phases and not cut else 0
+    left = f" {easy:,} of the kept rows score τ or more all the same: the filter stopped before them." if easy else ""
     return [
         f"{total['filtered']:,} of {scored:,} scored rows were kept ({share:.1f} %). {warm}"
         f"{len(phases):,} phase{'' if len(phases) == 1 else 's'}; the filter ended since"
-        f" {REASONS[manifest['filter']['stop_reason']]}.{fell}{again}",
+        f" {REASONS[manifest['filter']['stop_reason']]}.{fell}{again}{left}",
         f"n = {settings['n']:,}, m = {settings['m']:,}, t = {settings['t']:,}, k = {settings['k']:,}, τ ="
         f" {settings['tau']:g}, seed {manifest['seed']}; encoder: {encoder}.",
     ]
@@ -208,7 +211,7 @@ def _tables(name: str, manifest: Mapping[str, Any], sides: Mapping[str, Mapping[
     found = manifest["filter"]
     parts = shares(sides)
     labels = list(parts["before"])
-    tables = [
+    return [
         phases_table(name, found["phases"]),
         Table(
             f"Labels of {name}",
@@ -219,6 +222,18 @@ def _tables(name: str, manifest: Mapping[str, Any], sides: Mapping[str, Mapping[
             ],
         ),
     ]
+
+
+def _what_left(name: str, manifest: Mapping[str, Any]) -> list[Table]:
+    """Give what of the breakdown column left, and how predictable the parts are, as far as the folder says it."""
+    found, tables = manifest["filter"], []
+    if breakdown := found.get("breakdown"):
+        columns = [Column(str(manifest["breakdown"]), list(breakdown))]
+        for key in ("scored", "kept", "removed"):
+            columns.append(Column(key, [of[key] for of in breakdown.values()], "count"))
+        removed = [of["removed"] / max(1, of["scored"]) for of in breakdown.values()]
+        columns.append(Column("share removed", removed, "number"))
+        tables.append(Table(f"{name} by {manifest['breakdown']}", columns))
     if subsets := found.get("subsets"):
         trained = any("accuracy" in of for of in subsets.values())
         columns = [
@@ -230,13 +245,6 @@ def _tables(name: str, manifest: Mapping[str, Any], sides: Mapping[str, Mapping[
             own = [of.get("accuracy") for of in subsets.values()]
             columns.append(Column("warm-up model", own, "number", "Accuracy of the encoder's own output layer"))
         tables.append(Table(f"How predictable the parts of {name} are", columns, _OF_CLASSIFIERS))
-    if breakdown := found.get("breakdown"):
-        columns = [Column(str(manifest["breakdown"]), list(breakdown))]
-        for key in ("scored", "kept", "removed"):
-            columns.append(Column(key, [of[key] for of in breakdown.values()], "count"))
-        removed = [of["removed"] / max(1, of["scored"]) for of in breakdown.values()]
-        columns.append(Column("share removed", removed, "number"))
-        tables.append(Table(f"{name} by {manifest['breakdown']}", columns))
     return tables
 
 
