@@ -90,7 +90,7 @@ def find_built(source: str, revision: str | None = None) -> BuiltSet:
             raise EvaluationError(f"{source} is a folder and has no revision {revision!r}: leave it out")
         manifest = read_manifest(path)
         return BuiltSet(source, str(manifest["sha256"]), True, path, manifest)
-    if source.count("/") != 1 or source.startswith((".", "/", "~")):
+    if source.count("/") != 1 or source.startswith((".", "/", "~", "build/")):
         raise EvaluationError(
             f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
         )

@@ -61,14 +61,19 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     BuildError
         If a dataset folder cannot be read, or the file would lie in one.
     """
-    if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
-        raise EvaluationError(f"--out must be a file that ends in .html, not {out}{' (a folder)' * out.is_dir()}")
-    check_outside(out)
+    check_page(out)
     inputs = read_inputs(paths, bases=bases)
     sections = sections_of(inputs)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, page(title or _title(inputs), _lead(inputs), sections, warning=_warning(inputs), footer=FOOTER))
     return out
+
+
+def check_page(out: Path) -> None:
+    """Raise `EvaluationError` or `BuildError` if a report may not be written there."""
+    if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
+        raise EvaluationError(f"a report must be a file that ends in .html, not {out}{' (a folder)' * out.is_dir()}")
+    check_outside(out)
 
 
 def report_text(paths: Sequence[Path], *, bases: Iterable[str] = (), color: bool = False) -> str:

@@ -29,7 +29,8 @@ _INTRO = (
 _CARE = (
     "Kept rows are those that classifiers on one encoder's features fail on, and what was left when the filter reached"
     " its n, easy or not: models of the encoder's kind are at a disadvantage here, wrong labels are more frequent than"
-    " before, and easy rows left also where they were easy for good reasons. A large drop says that a model does better on the rows that were removed, not why."
+    " before, and easy rows left also where they were easy for good reasons. A large drop says that a model does"
+    " better on the rows that were removed, not why."
 )
 
 

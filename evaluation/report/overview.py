@@ -135,13 +135,13 @@ def intensity_table(inputs: Inputs) -> Table:
     return Table(
         "Bias intensity μ, lower is better",
         (
-            Column("set", [result.dataset for result in results]),
             Column("model", [inputs.labels[result.model] for result in results]),
-            Column("kind", [KINDS.get(one.model.kind, one.model.kind).removesuffix("s") for one in results]),
             Column("corrected μ", [entry["corrected"] for entry in entries], "number", "without what chance adds"),
             Column("95 % interval", _ends(entries), "interval", "of the corrected number"),
             Column("plain μ", [entry["value"] for entry in entries], "number", "as the paper defines it"),
             Column("rows", [entry["n"] for entry in entries], "count"),
+            Column("kind", [KINDS.get(one.model.kind, one.model.kind).removesuffix("s") for one in results]),
+            Column("set", [result.dataset for result in results]),
         ),
     )
 

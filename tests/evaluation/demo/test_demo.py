@@ -86,7 +86,8 @@ def test_it_tells_what_it_does_and_where_the_report_is(demo: Demo) -> None:
     }
     assert any(line.split()[:4] == ["qa", "Bovrian", "bees", "+0.67"] for line in lines)
     assert str(demo.places.report) in demo.told
-    assert "probesieve eval --model ORG/MODEL" in demo.told
+    assert "probesieve eval --model distilbert/distilbert-base-cased-distilled-squad" in demo.told
+    assert "would have 0.38 with the plants" in demo.told  # four of seven towns at 0.667
 
 
 def test_a_second_run_finds_all_of_it(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
