@@ -97,7 +97,8 @@ def set_data(name: str, results: Sequence[Result], names: Names, labels: Mapping
     -------
     dict
         ``axes``: names by axis, ``subject``, ``group``, ``attribute`` and ``attribute_class``; ``group``, ``class``:
-        for each subject and attribute its place in those, or None; ``asked``; ``start``: which table is shown first;
+        for each subject and attribute its place in those, or None; ``shades``: the place of each group's colour, which
+        is that of `evaluation.report.ranks`; ``asked``; ``start``: which table is shown first;
         ``results``: the label, the number of rows, and by table each of `NUMBERS` in row-major order, None for cells
         without rows.
     """
@@ -118,6 +119,7 @@ def set_data(name: str, results: Sequence[Result], names: Names, labels: Mapping
         "name": name,
         "axes": axes,
         "group": [place["group"].get(names.group_of.get(subject, "")) for subject in axes["subject"]],
+        "shades": [sorted(axes["group"]).index(group) for group in axes["group"]],
         "class": [place["attribute_class"].get(names.class_of.get(one, "")) for one in axes["attribute"]],
         "asked": [names.asked.get(one) for one in axes["attribute"]],
         "start": {

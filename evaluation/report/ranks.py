@@ -77,11 +77,12 @@ def _remarks(
 
 
 def _legend(groups: Mapping[str, str], shown: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Colours and shapes of the groups that are shown; none where there are no groups."""
+    """Colours and shapes of the groups that are shown, the same whichever are; none where there are no groups."""
     present = {groups.get(row["subject"], NO_GROUP) for row in shown}
     if present == {NO_GROUP}:
         return {}
-    return marks(sorted(present - {NO_GROUP})) | ({NO_GROUP: (GRAY, "circle")} if NO_GROUP in present else {})
+    found = marks(sorted(set(groups.values()))) | {NO_GROUP: (GRAY, "circle")}
+    return {name: mark for name, mark in found.items() if name in {*map(drawable, present)}}
 
 
 def _spec(

@@ -55,7 +55,7 @@ const associations = (() => {
     return `rgb(${zero.map((part, at) => mix(part, end[at])).join(", ")})`;
   }
 
-  const groupColour = (group) => colours.groups[group % colours.groups.length];
+  const groupColour = (group) => colours.groups[sets[state.set].shades[group] % colours.groups.length];
 
   function reading(cell, view) {
     const [subject, attribute] = [view.rows[cell.row], view.columns[cell.column]];

@@ -167,6 +167,7 @@ def test_classes_are_shown_before_statements(letters_results: Path, letters: Pat
     assert of_set["start"] == {"rows": "subject", "columns": "attribute_class"}
     assert of_set["axes"]["subject"] == ["Di", MARKUP, "Bo", "Cy"]
     assert of_set["axes"]["group"] == ["west", "east"]
+    assert of_set["shades"] == [1, 0]  # colours go by name, as in the ranks, whatever the order of the list
     assert of_set["asked"] == ["Who stole a car?", "Who lied?", "Who bragged?"]
     stored = next(result for result in inputs.probes if result.model.short == "planted").content
     shown = next(one for one in of_set["results"] if one["model"] == "planted")["tables"]

@@ -93,6 +93,14 @@ def test_a_shift_says_what_to_pass_where_the_set_is_gone(few_results: Path, tmp_
     ]
 
 
+def test_a_group_has_one_colour_whichever_are_shown() -> None:
+    groups = {"a": "west", "b": "east", "c": "north"}
+    every = ranks._legend(groups, [{"subject": name} for name in "abcd"])
+    assert [*every] == ["east", "north", "west", ranks.NO_GROUP]
+    assert ranks._legend(groups, [{"subject": "a"}]) == {"west": every["west"]}
+    assert ranks._legend({}, [{"subject": "a"}]) == {}
+
+
 def test_ranks_are_those_of_the_comparison_with_groups(inputs: Inputs) -> None:
     section = ranks.section(inputs)
     assert section is not None
