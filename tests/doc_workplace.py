@@ -20,8 +20,6 @@ from tests.doc_pages import ROOT
 QA, MASKED, CLASSIFIER = "ORG/QA-MODEL", "ORG/MASKED-LM", "ORG/NLI-MODEL"
 SMALL = [
     "source.rows=900",
-    "source.validation=120",
-    'source.filtered=["train", "validation"]',
     "share=0.2",
     "encoder.dimension=16",
     "encoder.hidden=16",
@@ -85,7 +83,7 @@ def _models(folder: Path) -> None:
 def _predictions(planted: Path, file: Path) -> None:
     import pyarrow.parquet as pq
 
-    rows = [row for part in sorted(planted.glob("*/validation-*.parquet")) for row in pq.read_table(part).to_pylist()]
+    rows = [row for part in sorted(planted.glob("*/train-*.parquet")) for row in pq.read_table(part).to_pylist()]
     keys = ("premise", "hypothesis")
     lines = [json.dumps({key: row[key] for key in keys} | {"prediction": row["label"]}) for row in rows]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

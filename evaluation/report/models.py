@@ -14,7 +14,8 @@ from evaluation.report.tuning import TUNINGS, families, tuning
 
 SHOWN = {
     "mu": "How strongly the model ties a group of people to its most tied attribute. Lower is better, 0 is ideal.",
-    "eta": "How one-sided its preferences are, counted without regard to their size. Lower is better, 0 is ideal.",
+    "eta": "How one-sided its preferences are, by count: tiny ones count as much as large ones, so look at μ first. "
+    "Lower is better, 0 is ideal.",
     "delta": "How much an answer changes when the two subjects change places. Lower is better, 0 is ideal.",
     "epsilon": "How far a negated question fails to turn the answer around. Lower is better, 0 is ideal.",
     "average_score": "The probability that the subjects get at all. No direction is better; the others scale with it.",
