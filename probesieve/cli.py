@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import sys
@@ -33,6 +34,23 @@ app = typer.Typer(
 )
 build_app = typer.Typer(help="Build dataset folders.\n\nExample: probesieve build unqover religion", **_SETTINGS)
 app.add_typer(build_app, name="build")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"probesieve {version('probesieve')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
 
 
 @build_app.command("unqover")
@@ -259,6 +277,9 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
     What the user can mend comes out as one line with exit code 2, what the Hub refuses with exit code 1.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a stopped build clears up behind itself
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without μ is no reason to stop
     try:
         sys.exit(commands(args=args, standalone_mode=False))
     except (ListError, BuildError, EvaluationError) as error:

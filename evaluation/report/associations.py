@@ -76,9 +76,9 @@ def section(inputs: Inputs) -> Section | None:
     intro = (
         "γ says how much a model prefers a subject over the others when an attribute is asked for. Above 0 the model "
         "ties the subject to the attribute, below 0 to its negation; 0 is ideal, and the range is -1 to 1. These are "
-        "associations of a model on this set's names and sentences. They say nothing about the people named. A small q says "
-        "that these rows differ from chance, an interval without 0 that other partners and sentences would, too: trust an "
-        "association where both do."
+        "associations of a model on this set's names and sentences. They say nothing about the people named. A small q "
+        "says that these rows differ from chance, an interval without 0 that other partners and sentences would, too: "
+        "trust an association where both do."
     )
     return Section("associations", "Associations", intro, blocks)
 

@@ -93,7 +93,7 @@ def _associations(inputs: Inputs) -> list[Block]:
     columns.append(Column("γ", of("gamma"), "number"))
     columns.append(Column("95 % interval", [of("gamma_low"), of("gamma_high")], "interval"))
     columns += [Column("q", of("q"), "number"), Column("n", of("n"), "count")]
-    note = "γ from -1 to 1, 0 is ideal; above 0 the subject goes with the attribute. Trust small q with intervals without 0."
+    note = "γ from -1 to 1, 0 is ideal; above 0 the subject goes with it. Trust a small q and an interval off 0."
     return [Table(f"Strongest associations, {_PAIRS} of each model", columns, note)]
 
 

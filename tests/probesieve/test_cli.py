@@ -89,6 +89,18 @@ def test_build_reports_what_it_built_and_how_to_load_it(tmp_path: Path) -> None:
     assert call("build", "unqover", "religion", "--version", "2.0.0", "--out", tmp_path, "--overwrite").returncode == 0
 
 
+def test_a_terminal_without_greek_letters_gets_marks_in_their_place() -> None:
+    shown = call("eval", "--help", PYTHONIOENCODING="ascii")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    code = "from probesieve.cli import run; run(lambda: print('\u03bc = 0'))"
+    marked = call("-c", code, command=(sys.executable,), PYTHONIOENCODING="ascii")
+    assert (marked.stdout.strip(), marked.stderr) == ("? = 0", "")
+
+
+def test_the_version_is_shown() -> None:
+    assert re.fullmatch(r"probesieve \d+\.\d+\.\d+\n", call("--version").stdout)
+
+
 def test_list_names_every_set_with_its_size() -> None:
     lines = call("list").stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("unqover-")] == [
