@@ -24,6 +24,10 @@ _READ = {
     "shift": "From the base model to each other: differences of μ and η above 0 are more bias; 0 is no change.",
 }
 
+_CARE = (
+    "Chance is in all of these numbers; `probesieve report` shows them with intervals and says which model is worse."
+)
+
 
 def read_scored(path: Path) -> tuple[str, ScoredRows]:
     """Read a stored result back: a name for its model, and its rows with their scores.
@@ -34,6 +38,8 @@ def read_scored(path: Path) -> tuple[str, ScoredRows]:
         If it is no result, its Parquet is gone, or the set that it was made on is no longer the same.
     """
     scores = path.with_suffix(".parquet")
+    if "*" in str(path):
+        raise EvaluationError(f"no file matches {path}: what there is shows `probesieve report RESULTS --text`")
     if path.suffix != ".json" or not path.is_file() or not scores.is_file():
         raise EvaluationError(f"{path} is no stored result: pass a .json that has its .parquet beside it")
     result = read_json(path)
@@ -81,7 +87,7 @@ def compare_text(paths: Sequence[Path], *, base: Path | None = None, top: int = 
     if base:
         base_name, base_rows = read_scored(base)
         parts.append(_section("shift", bias_shift(base_rows, scored), f"base {base_name}"))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _CARE])
 
 
 def _section(key: str, table: pa.Table, name: str = "") -> str:

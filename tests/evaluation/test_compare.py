@@ -47,6 +47,8 @@ def test_ranks_pairs_shared_attributes_and_shift_are_shown(results: list[Path]) 
 
 
 def test_what_is_no_result_or_twice_the_same_is_refused(results: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match=r"no file matches results/\*/qa.exact.json"):
+        compare_text([Path("results/*/qa.exact.json")])
     with pytest.raises(EvaluationError, match="is no stored result"):
         compare_text([tmp_path / "none.json"])
     with pytest.raises(EvaluationError, match="pass one result a model"):
