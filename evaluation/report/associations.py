@@ -57,7 +57,7 @@ def section(inputs: Inputs) -> Section | None:
     for name, results in inputs.datasets.items():
         names = next((found for result in results if (found := names_of(inputs, result))), None)
         if names is None:
-            notes[f"{inputs.missing(results[0])} Until then groups and classes are not known."] = None
+            notes[f"{inputs.missing(results[0])}. Until then groups and classes are not known."] = None
         labels = {result.model: inputs.labels[result.model] for result in results}
         sets.append(set_data(name, results, names or Names(), labels) | {"first": strongest(results)})
     colours = {"below": DIVERGING[0], "zero": DIVERGING[1], "above": DIVERGING[2], "groups": list(PALETTE)}

@@ -58,7 +58,7 @@ def section(inputs: Inputs) -> Section | None:
         ids, picks = chosen(scored, seed=0)
         texts = texts_of(inputs, results[0], ids)
         if texts is None:
-            notes[f"{inputs.missing(results[0])} Until then this view has scores without texts."] = None
+            notes[f"{inputs.missing(results[0])}. Until then this view has scores without texts."] = None
         labels = [inputs.labels[result.model] for result in results]
         sets.append(set_data(scored, ids, picks, texts, labels) | {"first": strongest(results)})
     names = [one["name"] for one in sets]
