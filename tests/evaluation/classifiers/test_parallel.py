@@ -20,6 +20,7 @@ from evaluation.models import resolve_model
 from evaluation.parallel import backend_arguments
 from evaluation.run import Engine
 from tests.builders.features.image_sets import colours, recipe
+from tests.evaluation.classifiers.stopped import stopped_after
 from tests.evaluation.classifiers.test_image_classifiers import build_colours
 
 CPU = Engine(device="cpu", decoders=0)
@@ -98,18 +99,8 @@ def test_a_run_of_two_processes_goes_on_where_it_was(
     planted: Built, reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = predictions(reader, planted, tmp_path / "one", CPU)
-    written: list[str] = []
-
-    def stopping(table: Any, path: Path, write: Any = store.write_table) -> None:
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        written.append(path.name)
-        write(table, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "write_table", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            predictions(reader, planted, tmp_path / "cut", CPU)
+    with stopped_after(3):
+        predictions(reader, planted, tmp_path / "cut", CPU)
     monkeypatch.setattr("evaluation.classifiers.scoring.in_parallel", counted(asked := []))
     assert predictions(reader, planted, tmp_path / "cut", replace(CPU, workers=2)).equals(one)
     assert asked == [3, 4, 5, 6]  # of seven shards three were there

@@ -27,6 +27,7 @@ from evaluation.models import resolve_model
 from evaluation.run import Engine
 from tests.evaluation.classifiers.exact_models import decide, hypothesis_reader
 from tests.evaluation.classifiers.ood_files import HANS_COLUMNS, HEURISTICS, hans_row, write_anli, write_tsv
+from tests.evaluation.classifiers.stopped import stopped_after
 
 CPU = Engine(device="cpu")
 PLAIN = ClassifierOptions()
@@ -218,18 +219,8 @@ def test_a_run_that_was_stopped_loses_one_shard_and_ends_as_if_it_had_not(
     monkeypatch.setattr(store, "ROWS_PER_SHARD", 50)
     how: Any = {"engine": CPU, "splits": ["train"]}
     whole = evaluate_classifier(str(reader), str(planted.folder), PLAIN, out=tmp_path / "whole", **how)
-    written: list[str] = []
-
-    def stopping(table: Any, path: Path, write: Any = store.write_table) -> None:
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        written.append(path.name)
-        write(table, path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "write_table", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            evaluate_classifier(str(reader), str(planted.folder), PLAIN, out=tmp_path / "cut", **how)
+    with stopped_after(3):
+        evaluate_classifier(str(reader), str(planted.folder), PLAIN, out=tmp_path / "cut", **how)
     assert not list((tmp_path / "cut").rglob("train.exact.*"))
     with pytest.raises(EvaluationError, match=r"was made with limit None, not 200"):
         evaluate_classifier(str(reader), str(planted.folder), replace(PLAIN, limit=200), out=tmp_path / "cut", **how)
