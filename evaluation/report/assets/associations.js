@@ -168,7 +168,17 @@ const associations = (() => {
     watcher(view);
   }
 
-  return { start, watch, colour, groupColour, reading, tip, hide: () => (box().hidden = true), nameOf, NAMES, SURE };
+  /* Draws again when the width of the root changes; its height follows from what is drawn. */
+  function redrawn(root, draw) {
+    let width = root.clientWidth;
+    new ResizeObserver(() => {
+      if (root.clientWidth === width) return;
+      width = root.clientWidth;
+      draw();
+    }).observe(root);
+  }
+
+  return { start, watch, redrawn, colour, groupColour, reading, tip, hide: () => (box().hidden = true), nameOf, NAMES, SURE };
 })();
 
 report.view("associations", associations.start);

@@ -319,10 +319,5 @@ report.view("heatmap", (root, data, tools) => {
     controls();
     draw();
   });
-  let width = root.clientWidth;
-  new ResizeObserver(() => {
-    if (root.clientWidth === width) return;
-    width = root.clientWidth;
-    draw();
-  }).observe(root);
+  associations.redrawn(root, draw);
 });

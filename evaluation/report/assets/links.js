@@ -166,10 +166,5 @@ report.view("links", (root, data, tools) => {
     legends();
     draw();
   });
-  let width = root.clientWidth;
-  new ResizeObserver(() => {
-    if (root.clientWidth === width) return;
-    width = root.clientWidth;
-    draw();
-  }).observe(root);
+  associations.redrawn(root, draw);
 });
