@@ -159,7 +159,7 @@ def classifier_batches(ref: ModelRef, data: LabelledRows, engine: Engine) -> tup
     model: Any = load_classifier(ref, dtype="float32", **how)
     if data.modality == "text":
         encoder = model.encoder(data)
-        given = [batch for tokens in encoder.tokenised(data.data) for _, batch in encoder.batches(tokens)]
+        given = [batch for batches in encoder.batches(data.data) for _, batch in batches]
 
         def forward(batch: Any) -> None:
             with torch.inference_mode():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,50 @@ from builders.features.representation import Forward
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_ROWS_TOKENISED = 1024
+_ROWS_OF_BLOCK = 1024
+_ROWS_TOKENISED = 64  # the tokenizer's many lists of more would set off Python's cycle collector, which halts the model
 _TOKENS_OF_BATCH = {"cpu": 1_024, "cuda": 16_384}  # padding included
 
-Tokens = Mapping[str, list[list[int]]]
+Batch = tuple[NDArray[np.int64], dict[str, Any]]
+"""Places of rows in their block, and the model's tensors of them."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens of rows, one row's behind the other's.
+
+    Attributes
+    ----------
+    lengths : int64 array, shape (rows,)
+        Tokens of each row.
+    values : mapping of str to int64 array, shape (tokens of all rows,)
+        By the name that the model knows them by.
+    """
+
+    lengths: NDArray[np.int64]
+    values: Mapping[str, NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, lists: Mapping[str, Sequence[Sequence[int]]]) -> Tokens:
+        """Join what a tokenizer gives without padding."""
+        lengths = np.fromiter(map(len, lists["input_ids"]), np.int64, len(lists["input_ids"]))
+        count = int(lengths.sum())
+        values = {name: np.fromiter(chain.from_iterable(rows), np.int64, count) for name, rows in lists.items()}
+        return cls(lengths, values)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Tokens]) -> Tokens:
+        """Put the rows of several behind each other."""
+        values = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
+        return cls(np.concatenate([part.lengths for part in parts]), values)
+
+    def padded(self, places: NDArray[np.int64], padding: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
+        """Give rows as arrays of shape (rows, tokens of the longest), with the padding of each name on the right."""
+        lengths = self.lengths[places, None]
+        column = np.arange(lengths.max())
+        there = column < lengths
+        index = np.where(there, (np.cumsum(self.lengths) - self.lengths)[places, None] + column, 0)
+        return {name: np.where(there, values[index], padding[name]) for name, values in self.values.items()}
 
 
 @dataclass(frozen=True)
@@ -40,14 +81,23 @@ class RowTokenizer:
     inputs: tuple[str, ...]
     max_length: int
 
-    def lists(self, rows: Mapping[str, Any], **how: Any) -> Any:
-        """Give token lists of each row, or padded tensors if `how` asks for them."""
-        texts = [list(rows[name]) for name in self.inputs]
-        return self.tokenizer(*texts, truncation=True, max_length=self.max_length, **how)
+    @property
+    def padding(self) -> dict[str, int]:
+        """What stands behind the end of a row, by the name that the model knows it by."""
+        return {
+            "input_ids": self.tokenizer.pad_token_id,
+            "attention_mask": 0,
+            "token_type_ids": self.tokenizer.pad_token_type_id,
+        }
+
+    def tokens(self, rows: Mapping[str, Any]) -> Tokens:
+        """Give the tokens of one row or more."""
+        starts = range(0, len(rows[self.inputs[0]]), _ROWS_TOKENISED)
+        return Tokens.joined([Tokens.of(self._lists(rows, slice(start, start + _ROWS_TOKENISED))) for start in starts])
 
     def tensors(self, rows: Mapping[str, Any], device: str) -> dict[str, Any]:
-        """Give a batch, padded to its longest row."""
-        made = self.lists(rows, padding=True, return_tensors="pt")
+        """Give a batch, padded to its longest row on the side that the tokenizer pads."""
+        made = self.tokenizer.pad(self._lists(rows), return_tensors="pt")
         return {name: values.to(device) for name, values in made.items()}
 
     def probe(self, device: str) -> dict[str, Any]:
@@ -56,10 +106,18 @@ class RowTokenizer:
 
     def lengths(self, rows: Dataset) -> NDArray[np.int64]:
         """Tokens of each row."""
-        lengths: list[int] = []
-        for block in rows.iter(_ROWS_TOKENISED):
-            lengths += map(len, self.lists(block)["input_ids"])
-        return np.array(lengths, np.int64)
+        return np.concatenate([self.tokens(block).lengths for block in rows.iter(_ROWS_OF_BLOCK)])
+
+    def _lists(self, rows: Mapping[str, Any], some: slice = slice(None)) -> dict[str, list[list[int]]]:
+        """Give each row's tokens; a row that has none gets one of padding, since models take no empty row."""
+        texts = [list(rows[name])[some] for name in self.inputs]
+        made: dict[str, list[list[int]]] = self.tokenizer(*texts, truncation=True, max_length=self.max_length).data
+        alone = self.padding | {"attention_mask": 1}
+        for place, ids in enumerate(made["input_ids"]):
+            if not ids:
+                for name, lists in made.items():
+                    lists[place] = [alone[name]]
+        return made
 
 
 class TransformerEncoder:
@@ -94,8 +152,6 @@ class TransformerEncoder:
         self._tokenizer, self._forward, self._order, self._device = tokenizer, forward, order, device
         self._most_tokens = _TOKENS_OF_BATCH["cpu" if device == "cpu" else "cuda"]
         self._most_rows = most_rows or self._most_tokens
-        self._pad = {"input_ids": tokenizer.tokenizer.pad_token_id, "attention_mask": 0}
-        self._pad["token_type_ids"] = tokenizer.tokenizer.pad_token_type_id
         self._left = tokenizer.tokenizer.padding_side == "left"
         with torch.inference_mode():
             self.width: int = forward(tokenizer.probe(device))[0].shape[1]
@@ -112,52 +168,46 @@ class TransformerEncoder:
 
     def encoded(self, rows: Dataset) -> Iterator[Encoded]:
         """Give what `encode` gives block by block."""
-        for tokens in self.tokenised(rows):
-            yield self._encode_block(tokens)
+        for batches in self.batches(rows):
+            yield self._encode_block(batches)
 
-    def tokenised(self, rows: Dataset) -> Iterator[Tokens]:
-        """Give tokens block by block, making those of the next while the caller is busy with one."""
-        blocks = rows.select_columns(list(self._tokenizer.inputs)).iter(_ROWS_TOKENISED)
+    def batches(self, rows: Dataset) -> Iterator[list[Batch]]:
+        """Give the batches of each block of rows, making those of the next while the caller is busy with one's."""
+        blocks = rows.select_columns(list(self._tokenizer.inputs)).iter(_ROWS_OF_BLOCK)
 
-        def tokenise() -> Tokens | None:
+        def make() -> list[Batch]:
             block = next(blocks, None)
-            return None if block is None else self._tokenizer.lists(block)
+            return [] if block is None else list(self._batches_of(self._tokenizer.tokens(block)))
 
         with ThreadPoolExecutor(1) as pool:
-            upcoming = pool.submit(tokenise)
-            while (tokens := upcoming.result()) is not None:
-                upcoming = pool.submit(tokenise)
-                yield tokens
+            upcoming = pool.submit(make)
+            while batches := upcoming.result():
+                upcoming = pool.submit(make)
+                yield batches
 
-    def batches(self, tokens: Tokens) -> Iterator[tuple[NDArray[np.int64], dict[str, Any]]]:
-        """Give places and tensors of batches of tokenised rows, the longest first."""
+    def _batches_of(self, tokens: Tokens) -> Iterator[Batch]:
+        """Give the longest rows first."""
         import torch
 
-        lengths = np.fromiter(map(len, tokens["input_ids"]), np.int64)
-        order = np.argsort(-lengths, kind="stable")
+        order = np.argsort(-tokens.lengths, kind="stable")
         start = 0
         while start < order.size:
-            longest = int(lengths[order[start]])
+            longest = int(tokens.lengths[order[start]])
             places = order[start : start + min(self._most_rows, max(1, self._most_tokens // longest))]
             if self._left:  # padding before the text would move its positions, so these get none
-                places = places[lengths[places] == longest]
+                places = places[tokens.lengths[places] == longest]
             start += places.size
-            batch = {}
-            for name, lists in tokens.items():
-                padded = np.full((places.size, longest), self._pad[name], np.int64)
-                for row, place in zip(padded, places, strict=True):
-                    row[: lengths[place]] = lists[place]
-                batch[name] = torch.from_numpy(padded).to(self._device)
-            yield places, batch
+            padded = tokens.padded(places, self._tokenizer.padding)
+            yield places, {name: torch.from_numpy(values).to(self._device) for name, values in padded.items()}
 
-    def _encode_block(self, tokens: Tokens) -> Encoded:
+    def _encode_block(self, batches: list[Batch]) -> Encoded:
         import torch
 
         with torch.inference_mode():
-            made = [(places, *self._forward(batch)) for places, batch in self.batches(tokens)]
-            back = np.argsort(np.concatenate([places for places, _, _ in made]))
-            features = torch.cat([features for _, features, _ in made]).float().cpu().numpy()[back]
+            made = [self._forward(batch) for _, batch in batches]
+            back = np.argsort(np.concatenate([places for places, _ in batches]))
+            features = torch.cat([features for features, _ in made]).float().cpu().numpy()[back]
             if self._order is None:
                 return Encoded(features, None)
-            logits = torch.cat([logits for _, _, logits in made]).float().cpu().numpy()[back]
+            logits = torch.cat([logits for _, logits in made]).float().cpu().numpy()[back]
         return Encoded(features, np.ascontiguousarray(logits[:, self._order]))

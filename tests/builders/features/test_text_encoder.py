@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import shutil
 import socket
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from builders.errors import BuildError, HubError
+from builders.features.text_encoder import RowTokenizer
 from builders.features.transformer import TransformerRecipe, TransformerSettings
 from tests.builders.features.text_models import NAMES, PAIR, classifier, recipe_of
 
@@ -82,6 +84,46 @@ def test_features_do_not_depend_on_chunks(make_model, make_rows):
     np.testing.assert_allclose(np.concatenate([part.features for part in parts]), whole.features, atol=1e-5)
     np.testing.assert_array_equal(encoder.encode(rows).features, whole.features)
     assert encoder.encode(rows.select([])).features.shape == (0, 16)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("pooling", ["head", "mean"])
+def test_a_row_without_tokens_is_one_of_padding_whatever_is_beside_it(make_model, make_rows, tmp_path, pooling, side):
+    """Some tokenizers, like GPT-2's, add nothing to a text, so that an empty one makes no token."""
+    from transformers import AutoTokenizer
+
+    made = classifier(make_model, "GPT2ForSequenceClassification", side=side, bos_token_id=2, eos_token_id=3)
+    folder = shutil.copytree(made, tmp_path / "model")
+    file = folder / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"post_processor": None}))
+    rows = make_rows(6).map(lambda row, place: dict.fromkeys(PAIR, "") if place in (2, 4) else row, with_indices=True)
+    encoder = recipe_of(folder, pooling=pooling).load(None)
+    among, alone = encoder.encode(rows).features, encoder.encode(rows.select([2, 4])).features
+    padding = rows.select([0]).map(lambda _: {"premise": "[PAD]", "hypothesis": ""})
+    np.testing.assert_allclose(among[[2, 4]], alone, atol=1e-5)
+    np.testing.assert_allclose(alone, encoder.encode(padding).features[[0, 0]], atol=1e-5)
+    assert np.isfinite(among).all()
+    batch = RowTokenizer(AutoTokenizer.from_pretrained(folder), PAIR, 24).tensors(rows[2:3], "cpu")
+    assert {name: values.tolist() for name, values in batch.items()} == {"input_ids": [[0]], "attention_mask": [[1]]}
+
+
+def test_tokenising_does_not_set_off_the_cycle_collector(bert, make_rows):
+    """Each collection halts the model that computes meanwhile, by 0.2 s where all of torch is looked through."""
+    from transformers import AutoTokenizer
+
+    tokenizer, rows = RowTokenizer(AutoTokenizer.from_pretrained(bert), PAIR, 24), make_rows(6000)[:]
+    seen: list[str] = []
+
+    def see(phase: str, _: Any) -> None:
+        seen.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(see)
+    try:
+        tokenizer.tokens(rows)
+    finally:
+        gc.callbacks.remove(see)
+    assert seen.count("stop") < 20  # 70 if the lists of all rows were there at once
 
 
 def test_labels_of_a_classifier_are_put_in_our_order(make_model, make_rows):
