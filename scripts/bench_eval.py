@@ -201,12 +201,13 @@ def probe_rows(config: str, rows: int) -> pa.Table:
 def make_model(folder: Path, kind: str, size: str, texts: list[str], **more: Any) -> None:
     """Write a model of random weights with a WordPiece vocabulary of the size that BERT has."""
     import transformers
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
     backend.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=4_000, special_tokens=special))
     backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
