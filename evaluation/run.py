@@ -21,7 +21,7 @@ from evaluation.models import ModelRef
 from evaluation.parallel import backend_arguments, in_parallel
 from evaluation.probe_sets import ProbeSet, default_sets, open_probe_set
 from evaluation.results import ProbeScores
-from evaluation.sampling import sample_rows
+from evaluation.sampling import sample_rows, sample_size
 from evaluation.scorers import check_options, make_scorer
 from evaluation.scorers.base import Scorer
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
@@ -147,6 +147,8 @@ def evaluate(
         If the model, the set and the options do not go together, or other options made what is there.
     """
     _check(ref, options, engine)
+    if options.sample is not None:
+        sample_size(options.sample, len(probes.rows))
     place = store.place_of(out, ref, f"{probes.name}@{probes.version}", probes.config, options.protocol)
     settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.revision, **asdict(options)}
     if not overwrite and (found := store.read_result(place, settings)):

@@ -287,10 +287,15 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
     except HubError as error:
         message, code = str(error), 1
     except typer.TyperException as error:
-        message, code = error.format_message(), 2
+        message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
     except (typer.Abort, KeyboardInterrupt):
         message, code = "interrupted", 130
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
+
+
+def _see(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)  # of errors in how a command is called
+    return f" See: {context.command_path} --help" if context else ""

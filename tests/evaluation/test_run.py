@@ -128,6 +128,14 @@ def test_a_result_of_other_settings_is_refused_by_name(
     assert evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path, overwrite=True).fresh
 
 
+def test_a_sample_that_cannot_be_is_named_even_beside_a_result(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path
+) -> None:
+    evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
+    with pytest.raises(EvaluationError, match="--sample must be a share below 1"):
+        evaluate(model, probes, Options(sample="0"), engine=CPU, out=tmp_path)
+
+
 def test_an_overwrite_that_fails_keeps_the_old_result(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:
     done = evaluate(model, probes, Options(), engine=CPU, out=tmp_path)
     for change in ({"dtype": "float8"}, {"sample": "17"}, {"seed": -1}, {"context_prefix": "long " * 200}):

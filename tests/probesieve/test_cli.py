@@ -49,7 +49,7 @@ BAD = [
     (("build", "unqover", "religion", "--out", "README.md"), "README.md"),
     (("build", "unqover"), "Missing argument 'CLASS'"),
     (("build", "unqver"), "No such command 'unqver'"),
-    (("build",), "Missing command"),
+    (("build",), "Missing command. See: "),
     (("build", "unqover", "religion", "--verson", "1.0.0"), "No such option: --verson"),
     (("show", "religion"), "no set 'religion'; did you mean 'unqover-religion'?"),
     (("show", "snly"), "no set 'snly' (there are digits, imagenet, mnli, planted-nli, qnli, snli,"),
