@@ -3,9 +3,9 @@
 A bare pass takes token ids that are there already, in unpadded batches of equal length, and throws its output away:
 the least that any evaluation of the same inputs can take. For classifiers of texts (``classifier``) and of images
 (``images``) it takes the very batches that scoring makes, and what it is compared with is the whole evaluation of a
-filtered folder, from its files to the stored result; ``--model`` and ``--dataset`` take ones of your own. Both run in
-turns, and medians are compared: of wall-clock seconds, and of the process's own CPU seconds, which other work on the
-machine disturbs less (those of processes that decode images are not in it).
+filtered folder, from its files to the stored result, with the model loaded; ``--model`` and ``--dataset`` take ones of
+your own. Both run in turns, and medians are compared: of wall-clock seconds, and of the process's own CPU seconds,
+which count what other cores do meanwhile too (but not processes that decode images).
 
 Example: ``python scripts/bench_eval.py --kind qa --size base --rows 100``
 """
@@ -159,7 +159,8 @@ def classifier_batches(ref: ModelRef, data: LabelledRows, engine: Engine) -> tup
     model: Any = load_classifier(ref, dtype="float32", **how)
     if data.modality == "text":
         encoder = model.encoder(data)
-        given = [batch for batches in encoder.batches(data.data) for _, batch in batches]
+        batches = (batch for block in encoder.batches(data.data) for _, batch in block)
+        given = [{name: part.to(model.model.device) for name, part in batch.items()} for batch in batches]
 
         def forward(batch: Any) -> None:
             with torch.inference_mode():
@@ -259,9 +260,18 @@ def in_turns(one: Callable[[], Any], other: Callable[[], Any], repeat: int) -> t
         for function, seconds in zip((one, other), taken, strict=True):
             wall, cpu = time.perf_counter(), time.process_time()
             function()
+            finish_on_gpu()
             seconds.append((time.perf_counter() - wall, time.process_time() - cpu))
     first, second = ([statistics.median(column) for column in zip(*seconds, strict=True)] for seconds in taken)
     return (first[0], first[1]), (second[0], second[1])
+
+
+def finish_on_gpu() -> None:
+    """Wait for what was only handed to a GPU."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 run(bench)

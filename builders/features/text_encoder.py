@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 _ROWS_OF_BLOCK = 1024
-_ROWS_TOKENISED = 64  # the tokenizer's many lists of more would set off Python's cycle collector, which halts the model
+_ROWS_TOKENISED = 64  # more at once make so many lists that Python's cycle collector starts, which halts the model
 _TOKENS_OF_BATCH = {"cpu": 1_024, "cuda": 16_384}  # padding included
 
 Batch = tuple[NDArray[np.int64], dict[str, Any]]
-"""Places of rows in their block, and the model's tensors of them."""
+"""Places of rows in their block, int64 of shape (rows,), and the model's tensors, int64 of shape (rows, tokens)."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,14 @@ class Tokens:
         values = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
         return cls(np.concatenate([part.lengths for part in parts]), values)
 
-    def padded(self, places: NDArray[np.int64], padding: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
-        """Give rows as arrays of shape (rows, tokens of the longest), with the padding of each name on the right."""
+    def padded(
+        self, places: NDArray[np.int64], padding: Mapping[str, int], *, left: bool = False
+    ) -> dict[str, NDArray[np.int64]]:
+        """Give rows as arrays of shape (rows, tokens of the longest), with the padding of each name on one side."""
         lengths = self.lengths[places, None]
-        column = np.arange(lengths.max())
-        there = column < lengths
+        longest = lengths.max()
+        column = np.arange(longest) - (longest - lengths if left else 0)
+        there = (column >= 0) & (column < lengths)
         index = np.where(there, (np.cumsum(self.lengths) - self.lengths)[places, None] + column, 0)
         return {name: np.where(there, values[index], padding[name]) for name, values in self.values.items()}
 
@@ -83,34 +86,43 @@ class RowTokenizer:
 
     @property
     def padding(self) -> dict[str, int]:
-        """What stands behind the end of a row, by the name that the model knows it by."""
+        """What fills up a row, by the name that the model knows it by."""
         return {
             "input_ids": self.tokenizer.pad_token_id,
             "attention_mask": 0,
             "token_type_ids": self.tokenizer.pad_token_type_id,
         }
 
+    @property
+    def pads_left(self) -> bool:
+        """Whether it fills up rows before their text."""
+        return bool(self.tokenizer.padding_side == "left")
+
     def tokens(self, rows: Mapping[str, Any]) -> Tokens:
         """Give the tokens of one row or more."""
-        starts = range(0, len(rows[self.inputs[0]]), _ROWS_TOKENISED)
-        return Tokens.joined([Tokens.of(self._lists(rows, slice(start, start + _ROWS_TOKENISED))) for start in starts])
+        texts = [list(rows[name]) for name in self.inputs]
+        starts = range(0, len(texts[0]), _ROWS_TOKENISED)
+        parts = ([column[start : start + _ROWS_TOKENISED] for column in texts] for start in starts)
+        return Tokens.joined([Tokens.of(self._lists(part)) for part in parts])
 
     def tensors(self, rows: Mapping[str, Any], device: str) -> dict[str, Any]:
         """Give a batch, padded to its longest row on the side that the tokenizer pads."""
-        made = self.tokenizer.pad(self._lists(rows), return_tensors="pt")
-        return {name: values.to(device) for name, values in made.items()}
+        import torch
+
+        tokens = self.tokens(rows)
+        made = tokens.padded(np.arange(tokens.lengths.size), self.padding, left=self.pads_left)
+        return {name: torch.from_numpy(values).to(device) for name, values in made.items()}
 
     def probe(self, device: str) -> dict[str, Any]:
         """Give a batch of one short row."""
         return self.tensors({name: ["a"] for name in self.inputs}, device)
 
     def lengths(self, rows: Dataset) -> NDArray[np.int64]:
-        """Tokens of each row."""
+        """Tokens of each row, of one row or more."""
         return np.concatenate([self.tokens(block).lengths for block in rows.iter(_ROWS_OF_BLOCK)])
 
-    def _lists(self, rows: Mapping[str, Any], some: slice = slice(None)) -> dict[str, list[list[int]]]:
+    def _lists(self, texts: Sequence[list[str]]) -> dict[str, list[list[int]]]:
         """Give each row's tokens; a row that has none gets one of padding, since models take no empty row."""
-        texts = [list(rows[name])[some] for name in self.inputs]
         made: dict[str, list[list[int]]] = self.tokenizer(*texts, truncation=True, max_length=self.max_length).data
         alone = self.padding | {"attention_mask": 1}
         for place, ids in enumerate(made["input_ids"]):
@@ -152,7 +164,6 @@ class TransformerEncoder:
         self._tokenizer, self._forward, self._order, self._device = tokenizer, forward, order, device
         self._most_tokens = _TOKENS_OF_BATCH["cpu" if device == "cpu" else "cuda"]
         self._most_rows = most_rows or self._most_tokens
-        self._left = tokenizer.tokenizer.padding_side == "left"
         with torch.inference_mode():
             self.width: int = forward(tokenizer.probe(device))[0].shape[1]
 
@@ -172,16 +183,19 @@ class TransformerEncoder:
             yield self._encode_block(batches)
 
     def batches(self, rows: Dataset) -> Iterator[list[Batch]]:
-        """Give the batches of each block of rows, making those of the next while the caller is busy with one's."""
+        """Give the batches of each block of rows, making those of the next while the caller is busy with one's.
+
+        They are in the memory of the CPU.
+        """
         blocks = rows.select_columns(list(self._tokenizer.inputs)).iter(_ROWS_OF_BLOCK)
 
-        def make() -> list[Batch]:
+        def make() -> list[Batch] | None:
             block = next(blocks, None)
-            return [] if block is None else list(self._batches_of(self._tokenizer.tokens(block)))
+            return None if block is None else list(self._batches_of(self._tokenizer.tokens(block)))
 
         with ThreadPoolExecutor(1) as pool:
             upcoming = pool.submit(make)
-            while batches := upcoming.result():
+            while (batches := upcoming.result()) is not None:
                 upcoming = pool.submit(make)
                 yield batches
 
@@ -194,17 +208,17 @@ class TransformerEncoder:
         while start < order.size:
             longest = int(tokens.lengths[order[start]])
             places = order[start : start + min(self._most_rows, max(1, self._most_tokens // longest))]
-            if self._left:  # padding before the text would move its positions, so these get none
+            if self._tokenizer.pads_left:  # padding before the text would move its positions, so these get none
                 places = places[tokens.lengths[places] == longest]
             start += places.size
             padded = tokens.padded(places, self._tokenizer.padding)
-            yield places, {name: torch.from_numpy(values).to(self._device) for name, values in padded.items()}
+            yield places, {name: torch.from_numpy(values) for name, values in padded.items()}
 
     def _encode_block(self, batches: list[Batch]) -> Encoded:
         import torch
 
         with torch.inference_mode():
-            made = [self._forward(batch) for _, batch in batches]
+            made = [self._forward({name: part.to(self._device) for name, part in some.items()}) for _, some in batches]
             back = np.argsort(np.concatenate([places for places, _ in batches]))
             features = torch.cat([features for features, _ in made]).float().cpu().numpy()[back]
             if self._order is None:
