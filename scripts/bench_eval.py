@@ -55,7 +55,9 @@ Seconds = tuple[float, float]
 
 
 def bench(
-    rows: Annotated[int, typer.Option(help="Probe rows of religion, planted pairs or images; few show the cost of starting.")] = 300,
+    rows: Annotated[
+        int, typer.Option(help="Probe rows of religion, planted pairs or images; in few, starting counts.")
+    ] = 300,
     kind: Annotated[str, typer.Option(help="qa, mlm, causal, classifier, images, or all.")] = "all",
     size: Annotated[str, typer.Option(help="tiny, small, base, or all.")] = "all",
     repeat: Annotated[int, typer.Option(help="Runs of each; the median is reported.")] = 3,
