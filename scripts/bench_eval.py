@@ -56,7 +56,7 @@ Seconds = tuple[float, float]
 
 def bench(
     rows: Annotated[
-        int, typer.Option(help="Probe rows of religion, planted pairs or images; in few, starting counts.")
+        int, typer.Option(help="Probe rows of religion, planted pairs or images; with few, start-up shows.")
     ] = 300,
     kind: Annotated[str, typer.Option(help="qa, mlm, causal, classifier, images, or all.")] = "all",
     size: Annotated[str, typer.Option(help="tiny, small, base, or all.")] = "all",
