@@ -33,7 +33,7 @@ from builders.tables import to_table
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
-    from aflite.results import FilterResult
+    from aflite.results import FilterResult, PhaseRecord
 
 _MOST_VALUES = 100
 _LIBRARIES = {"transformer": "transformers", "esim": "torch", "timm": "timm"}
@@ -143,7 +143,7 @@ def _build(
     columns = list(spec.source.inputs)
     with space.timed("report"):
         findings = Findings(
-            phases=tuple(asdict(record) for record in result.history),
+            phases=tuple(_record(phase) for phase in result.history),
             stop_reason=str(result.stop_reason),
             subsets=compare_subsets(spec.filter, spec.seed, pool, outcome, stored, device=machine.torch_device),
             breakdown=count_by(pool.rows, outcome, spec.breakdown),
@@ -154,7 +154,9 @@ def _build(
     outcomes = {name: outcome.take(place) for name, place in pool.bounds.items()}
     for name in rows.splits.keys() - outcomes.keys():
         outcomes[name] = Outcome.untouched(len(rows.splits[name]))
-    return write_filtered(target, facts, rows.splits, outcomes, findings, space, overwrite=overwrite)
+    built = write_filtered(target, facts, rows.splits, outcomes, findings, space, overwrite=overwrite)
+    space.log(built)
+    return built
 
 
 def _facts(
@@ -354,6 +356,11 @@ def _filter(
             device=machine.torch_device,
             on_phase=lambda record: count(record.removed),
         )
+
+
+def _record(phase: PhaseRecord) -> dict[str, Any]:
+    """What a manifest says of a phase: not its time, since equal inputs give equal folders."""
+    return {name: value for name, value in asdict(phase).items() if name != "seconds"}
 
 
 def _groups(pool: Pool, column: str) -> NDArray[np.int64]:

@@ -84,10 +84,8 @@ def write_filtered(
                 write_similarity(findings.similarity, partial / SIMILARITY)
             card = front_matter(facts, infos) + filtered_card(facts, findings, alts)
             (partial / "README.md").write_text(card, encoding="utf-8")
-        facts["seconds"] = {stage: round(seconds, 2) for stage, seconds in space.seconds.items()}
-        facts["reused"] = sorted(space.reused)
         manifest = write_manifest(partial, facts)
-    return Built(target, manifest, fresh=True)
+    return Built(target, manifest, fresh=True, seconds=dict(space.seconds), reused=tuple(sorted(space.reused)))
 
 
 def count(

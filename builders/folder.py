@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,27 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Built:
-    """A dataset folder, and whether this call wrote it or found it as it would have written it."""
+    """A dataset folder, and whether this call wrote it or found it as it would have written it.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it lies.
+    manifest : dict
+        Its manifest.
+    fresh : bool
+        Whether this call wrote it.
+    seconds : mapping of str to float
+        Wall-clock time of each stage of this call, where there are stages.
+    reused : tuple of str
+        Stages that found what they make.
+    """
 
     folder: Path
     manifest: Manifest
     fresh: bool
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    reused: tuple[str, ...] = ()
 
 
 def check_version(version: str) -> None:

@@ -10,10 +10,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from builders.errors import BuildError
+
+if TYPE_CHECKING:
+    from builders.folder import Built
 
 _TAKEN = {errno.EACCES, errno.EAGAIN}
 
@@ -65,6 +69,21 @@ class Workspace:
                         f"another build works in {self.root}: wait for it, or give this one another folder with --work"
                     ) from None
             yield
+
+    def log(self, built: Built) -> None:
+        """Add a line to ``log.jsonl``: what was built, how long the stages took, and which found what they make.
+
+        Times lie here and not in the dataset folder, so that equal inputs give equal folders.
+        """
+        entry = {
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "folder": str(built.folder),
+            "sha256": built.manifest["sha256"],
+            "seconds": {stage: round(seconds, 2) for stage, seconds in built.seconds.items()},
+            "reused": list(built.reused),
+        }
+        with (self.root / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
