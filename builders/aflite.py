@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -24,6 +25,7 @@ from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline, draw_orde
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
 from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
+from builders.locks import claimed
 from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
@@ -107,7 +109,7 @@ def build_aflite(
     space = Workspace(work or out / ".work" / spec.folder_name)
     for path in (out / spec.folder_name, space.root / "lock"):
         check_outside(path)
-    with told_when_full(out), space.held():
+    with told_when_full(space.root), claimed(out / spec.folder_name), space.held():
         return _build(
             spec, out, space, source=source, features=features, overwrite=overwrite, machine=machine or Machine()
         )
@@ -346,6 +348,8 @@ def _filter(
     from aflite import filter_dataset
 
     ran = {**inputs, "device": machine.torch_device, "version": metadata.version("probesieve")}
+    for left in space.root.glob(".aflite-*"):  # of a run that was killed while it wrote a checkpoint
+        shutil.rmtree(left, ignore_errors=True)
     rows = max(0, pool.rest.size - parameters["n"])
     with _told(), counter(total=rows, label="filter: rows removed") as count:
         return filter_dataset(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
 import time
@@ -15,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.errors import BuildError
+from builders.locks import held
+from builders.stopping import goes_on_from
 
 if TYPE_CHECKING:
     from builders.folder import Built
-
-_TAKEN = {errno.EACCES, errno.EAGAIN}
 
 
 def digest(inputs: Mapping[str, Any]) -> str:
@@ -60,14 +58,10 @@ class Workspace:
             If another process builds there.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno in _TAKEN:  # else the file system has no locks
-                    raise BuildError(
-                        f"another build works in {self.root}: wait for it, or give this one another folder with --work"
-                    ) from None
+        busy = BuildError(
+            f"another build works in {self.root}: wait for it, or give this one another folder with --work"
+        )
+        with held(self.root / "lock", busy), goes_on_from(self.root):
             yield
 
     def log(self, built: Built) -> None:
