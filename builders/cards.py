@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -221,14 +222,14 @@ def probe_card(
 def worked_example(row: Mapping[str, Any]) -> str:
     """Lay out the four model inputs of one row, and what the comparison of them says."""
     asked = "question" if "question" in row else "statement"
-    one, two, plain, negated = (markdown(row[name]) for name in ("text1", "text2", asked, f"{asked}_negated"))
+    one, two, plain, negated = (_filled(row[name]) for name in ("text1", "text2", asked, f"{asked}_negated"))
     lines = [
         f"Row {code(row['id'])} compares **{one}** with **{two}**. A model gets it as four inputs:",
         "",
         f"| context | {asked} |",
         "|---|---|",
         *(
-            f"| {markdown(row[context])} | {question} |"
+            f"| {_filled(row[context])} | {question} |"
             for context in ("context_12", "context_21")
             for question in (plain, negated)
         ),
@@ -308,8 +309,12 @@ def _lists_section(lists: ProbeLists, config: str, picture: tuple[str, str] | No
 
 
 def _written(context: Text) -> str:
-    text = markdown("".join(piece if isinstance(piece, str) else f"[{piece.part[-1]}]" for piece in context))
-    return text.replace(r"\[1\]", "[1]").replace(r"\[2\]", "[2]")
+    return _filled("".join(piece if isinstance(piece, str) else f"[{piece.part[-1]}]" for piece in context))
+
+
+def _filled(text: str) -> str:
+    """Give a text of others as Markdown, but what stands for a slot as it is: nothing here makes a link of it."""
+    return re.sub(r"\\\[(1|2|MASK)\\\]", r"[\1]", markdown(text))
 
 
 def _provenance(lists: ProbeLists, facts: Mapping[str, Any]) -> str:
