@@ -19,6 +19,7 @@ from builders.findings import Findings
 from builders.folder import Built, new_folder, write_manifest
 from builders.pictures import draw, draw_gallery
 from builders.similarity import SIMILARITY, heat_maps, write_similarity
+from builders.text import visible
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -141,7 +142,9 @@ def _draw(
     alts = {name: " ".join(one.alt for one in drawn[:_TOLD]) for name, drawn in figures.items()}
     rows = {"most predictable": findings.most, "least predictable": findings.least}
     if any("image" in example.inputs for example in (*findings.most, *findings.least)):
-        gallery = {title: [(one.inputs["image"], one.label) for one in examples] for title, examples in rows.items()}
+        gallery = {
+            title: [(one.inputs["image"], visible(one.label)) for one in examples] for title, examples in rows.items()
+        }
         draw_gallery(gallery, folder / EXAMPLES)
         told = [f"{title}: {', '.join(label for _, label in images)}" for title, images in gallery.items()]
         alts[EXAMPLES] = f"Images with their labels, {'; '.join(told)}"
