@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from builders.text import visible
+
 _AGAIN_AFTER = 0.05  # seconds
 
 
@@ -71,7 +73,7 @@ def told_when_stopped() -> Iterator[None]:
     except Stopped:  # another, before the first was told
         _state.over = True
     if _state.number is not None and _state.over:
-        print(_last_line(), file=sys.stderr)
+        sys.stderr.write(f"{visible(_last_line())}\n")
         sys.exit(128 + _state.number)
 
 
