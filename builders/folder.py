@@ -78,7 +78,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         If `target` exists and `overwrite` is false, if it exists and is not a dataset folder of ours, or if another
         run is writing it.
     """
-    check_target(target, overwrite=overwrite)
+    check_outside(target)
     with whole_folder(target, check=lambda: check_target(target, overwrite=overwrite)) as partial:
         yield partial
 

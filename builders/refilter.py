@@ -15,7 +15,7 @@ from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
-from builders.folder import Built, check_target, check_version, is_current, verify_folder
+from builders.folder import Built, check_outside, check_target, check_version, is_current, verify_folder
 from builders.locks import claimed
 from builders.progress import without_bars_of_datasets
 from builders.workspace import Workspace
@@ -78,10 +78,11 @@ def refilter(
     origin = {"version": manifest["version"], "sha256": manifest["sha256"]}
     inputs = {**manifest["inputs"], "filter": {**settings, "n": n, "tau": tau}, "refiltered_from": origin}
     known = {"name": manifest["name"], "version": version, "inputs": inputs}
-    if not overwrite and is_current(target, known):
-        return Built(target, verify_folder(target), fresh=False)
-    check_target(target, overwrite=overwrite)
+    check_outside(target)
     with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
+        if not overwrite and is_current(target, known):
+            return Built(target, verify_folder(target), fresh=False)
+        check_target(target, overwrite=overwrite)
         space = Workspace(cache)
         with space.timed("source"):
             splits, outcomes = _read(folder, manifest, cache)
