@@ -17,6 +17,7 @@ from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
 from probesieve.options import Progress
 from unqover_data import ListError, list_classes, load_lists, read_toml
+from unqover_data.errors import one_line
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
 _SETTINGS: dict[str, Any] = {
@@ -219,7 +220,7 @@ def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lis
     try:
         lists = read_toml(file)
     except ListError as error:
-        print("\n".join(error.problems), file=sys.stderr)
+        print("\n".join(map(one_line, error.problems)), file=sys.stderr)
         raise typer.Exit(2) from None
     rows = ", ".join(f"{lists.rows(config):,} rows in {config}" for config in lists.configs)
     print(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
@@ -292,7 +293,7 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
     except (typer.Abort, KeyboardInterrupt):
         message, code = "interrupted", 130
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {one_line(message)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from builders.tables import from_table
 from evaluation.classifiers.ood import list_sets
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
+from unqover_data.files import FileError, read_bytes, toml_of
 
 PLANS_DIR = Path(__file__).parent
 IN_DISTRIBUTION, OUT_OF_DISTRIBUTION = "in-distribution", "out-of-distribution"
@@ -231,11 +231,11 @@ def load_plan(name: str) -> Plan:
     """
     path = Path(name) if name.endswith(".toml") else PLANS_DIR / f"{check_choice('plan', name, list_plans())}.toml"
     try:
-        return from_table(Plan, tomllib.loads(path.read_text(encoding="utf-8")), path.name)
+        return from_table(Plan, toml_of(read_bytes(path)), path.name)
     except OSError as error:
         raise EvaluationError(f"plan {name} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path.name} is not valid TOML: {error}") from error
+    except FileError as error:
+        raise EvaluationError(f"{path.name} {error}") from error
     except BuildError as error:
         raise EvaluationError(str(error)) from error
 
