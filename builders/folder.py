@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from builders.errors import BuildError
+from builders.manifests import check_manifest
+from builders.names import check_version as check_version
+from unqover_data.files import FileError, json_of, read_bytes
 
 MANIFEST = "manifest.json"
-_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
-_CONFIG = re.compile(r"\w+(-\w+)*", re.ASCII)
-_SPLIT = re.compile(r"\w+(\.\w+)*", re.ASCII)
+_MOST_BYTES = 64 * 2**20
 
 Manifest = dict[str, Any]
 
@@ -35,22 +35,6 @@ class Built:
     folder: Path
     manifest: Manifest
     fresh: bool
-
-
-def check_version(version: str) -> None:
-    """Raise `BuildError` unless `version` reads MAJOR.MINOR.PATCH, the only form ``datasets`` accepts."""
-    if not _VERSION.fullmatch(version):
-        raise BuildError(f"version must be MAJOR.MINOR.PATCH such as 1.0.0, not {version!r}")
-
-
-def check_names(configs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `BuildError` for a config or split name that the Hub takes but can never load again."""
-    for config, splits in configs.items():
-        if not _CONFIG.fullmatch(config):
-            raise BuildError(f"config name {config!r} must be letters, digits and '_', joined by single '-'")
-        for split in splits:
-            if not _SPLIT.fullmatch(split):
-                raise BuildError(f"split name {split!r} of config {config!r} must be letters, digits, '_' or '.'")
 
 
 @contextlib.contextmanager
@@ -157,7 +141,8 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     BuildError
-        If there is none, which means that the build never finished, or if it is not as the build wrote it.
+        If there is none, which means that the build never finished, if it is not as the build wrote it, or if a name in
+        it would lead out of a folder.
     """
     path = folder / MANIFEST
     if not folder.is_dir():
@@ -165,11 +150,17 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise BuildError(f"{folder} has no {MANIFEST}: it was never finished, or is no dataset folder of ours")
     try:
-        manifest: Manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again with --overwrite") from error
+        manifest: Manifest = json_of(read_bytes(path, _MOST_BYTES))
+    except FileError as error:
+        raise BuildError(f"{path} {error}; build the folder again with --overwrite") from error
     if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
         raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again with --overwrite")
+    try:
+        check_manifest(manifest)
+    except ValueError as error:
+        raise BuildError(
+            f"{path} is no manifest of this version: {error}; build the folder again, or fetch another version"
+        ) from error
     return manifest
 
 
@@ -184,8 +175,6 @@ def verify_folder(folder: Path) -> Manifest:
     import pyarrow.parquet as pq
 
     manifest = read_manifest(folder)
-    check_version(manifest["version"])
-    check_names(manifest["configs"])
     listed: dict[str, Any] = manifest["files"]
     found = {path.relative_to(folder).as_posix(): path for path in _files(folder)}
     for name in sorted(listed.keys() | found.keys()):

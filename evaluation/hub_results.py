@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from builders.cards import dataset_info, front_matter
-from builders.folder import Manifest, check_version, new_folder, write_manifest
+from builders.folder import Manifest, new_folder, write_manifest
+from builders.names import check_version, inside
 from evaluation.errors import EvaluationError
 from evaluation.store import read_json, write_text
 
@@ -49,7 +50,7 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
             entries.setdefault(dataset["name"], []).append(entry)
     written = []
     for name, some in entries.items():
-        path = folder / ".eval_results" / f"{name}.yaml"
+        path = inside(folder, ".eval_results", f"{name}.yaml")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, yaml.safe_dump(eval_result_entries_to_yaml(some), sort_keys=False, allow_unicode=True))
         written.append(path)

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builders.names import inside
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef
 
@@ -60,9 +61,14 @@ def place_of(out: Path, ref: ModelRef, dataset: str, part: str, protocol: str) -
         The model.
     dataset, part, protocol : str
         ``NAME@VERSION`` of the set, what of it was scored (a config or a split), and how.
+
+    Raises
+    ------
+    BuildError
+        If one of them cannot be the name of a file or folder.
     """
     model = Path(ref.name).resolve().name if ref.local else ref.path.replace("/", "__")
-    return Place(out / model / ref.sha / dataset / f"{part}.{protocol}.json")
+    return Place(inside(out, model, ref.sha, dataset, f"{part}.{protocol}.json"))
 
 
 def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from builders.aflite import Machine
 from builders.features.checkpoints import fields_that_differ
 from builders.features.images import ImageRecipe, ImageSettings
 from builders.features.transformer import TransformerRecipe, TransformerSettings
+from builders.names import as_file_name, inside
 from builders.specs import read_override
 from builders.tables import from_table
 from evaluation import store
@@ -211,7 +212,7 @@ def train_classifier(
     machine = machine or Machine()
     columns = _columns(data, inputs)
     recipe = _recipe(data, columns, settings, machine)
-    target = out / (name or default_name(data, settings, seed=seed, inputs=inputs))
+    target = inside(out, name or default_name(data, settings, seed=seed, inputs=inputs))
     record = {
         "data": dict(data.facts),
         "rows": len(data.rows),
@@ -223,7 +224,7 @@ def train_classifier(
     if target.exists():
         _check_same(target, record)
         return Trained(target, record, fresh=False)
-    work = out / ".work" / target.name
+    work = inside(out, ".work", target.name)
     _logger.info("training %s on %d rows", target.name, len(data.rows))
     recipe.train(data.rows, work, seed=seed)
     _put(work, target, columns, record)
@@ -237,7 +238,7 @@ def default_name(data: TrainingRows, settings: Settings, *, seed: int, inputs: S
     parts = [data.facts["name"], subset, *(inputs or ()), model, f"seed{seed}"]
     if limit := data.facts.get("limit"):
         parts.insert(2, str(limit))
-    return "_".join(map(str, parts))
+    return as_file_name("_".join(map(str, parts)))
 
 
 def _columns(data: TrainingRows, inputs: Sequence[str] | None) -> tuple[str, ...]:
