@@ -20,6 +20,7 @@ from typing import Any
 from builders.errors import BuildError
 from builders.manifests import check_manifest
 from builders.names import check_version as check_version
+from builders.schema import own_sum
 from unqover_data.files import FileError, json_of, read_bytes
 
 MANIFEST = "manifest.json"
@@ -108,7 +109,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
         for path in _files(folder)
     }
     manifest: Manifest = {**facts, "versions": _versions(), "files": files}
-    manifest["sha256"] = _digest(manifest)
+    manifest["sha256"] = own_sum(manifest)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
 
@@ -153,7 +154,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest: Manifest = json_of(read_bytes(path, _MOST_BYTES))
     except FileError as error:
         raise BuildError(f"{path} {error}; build the folder again with --overwrite") from error
-    if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
+    if not isinstance(manifest, dict) or manifest.get("sha256") != own_sum(manifest):
         raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again with --overwrite")
     try:
         check_manifest(manifest)
@@ -205,12 +206,6 @@ def sha256(path: Path) -> str:
 def _versions() -> dict[str, str]:
     """Versions of all that decides a byte of a folder."""
     return {name: metadata.version(name) for name in ("probesieve", "pyarrow", "pyyaml", "altair", "vl-convert-python")}
-
-
-def _digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of all that a manifest says but this."""
-    facts = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _files(folder: Path) -> list[Path]:

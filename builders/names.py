@@ -84,5 +84,16 @@ def as_file_name(text: str) -> str:
     return _UNFIT.sub("-", text)
 
 
+def as_set_name(text: str) -> str:
+    """Give a text as the name of a set, with ``-`` for what cannot stand in one.
+
+    Examples
+    --------
+    >>> as_set_name("scores-my model")
+    'scores-my-model'
+    """
+    return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII)
+
+
 def _shown(name: str) -> str:
     return repr(name if len(name) <= _MOST else f"{name[:_MOST]}...")

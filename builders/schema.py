@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -14,6 +17,12 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Number = Annotated[float, Meta(ge=-1e300, le=1e300)]
 Sum = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Text = Annotated[str, Meta(min_length=1)]
+
+
+def own_sum(content: Mapping[str, Any]) -> str:
+    """SHA-256 of all that a manifest or a result says, but for the one that it says of itself."""
+    facts = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def convert(content: Any, kind: type[T]) -> T:

@@ -16,9 +16,8 @@ from builders.folder import MANIFEST
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.errors import EvaluationError
 from evaluation.probe_sets import open_probe_set
-from evaluation.report.checked import KEYS, check_result
 from evaluation.scores import ScoredRows
-from evaluation.store import read_json
+from evaluation.stored import NoResultError, read_stored
 
 
 @dataclass(frozen=True)
@@ -239,19 +238,11 @@ def _walk(folder: Path) -> Iterable[Path]:
 def _read(path: Path, *, strict: bool) -> Result | None:
     """Read a result; another file is refused if it was named or lies where results do, else passed over."""
     try:
-        content: Any = read_json(path) if path.suffix == ".json" else None
-    except EvaluationError:
+        content = read_stored(path)
+    except NoResultError:
         if strict:
-            raise EvaluationError(f"{path} is not valid JSON; remove it and score the model again") from None
+            raise
         return None
-    known = isinstance(content, dict) and content.keys() >= KEYS and ("metrics" in content or "splits" in content)
-    if not known:
-        if strict:
-            raise EvaluationError(f"{path} is no stored result: pass a .json that probesieve eval wrote")
-        return None
-    if not path.with_suffix(".parquet").is_file():
-        raise EvaluationError(f"{path} has no .parquet beside it, which holds its rows: copy both, or score again")
-    check_result(path, content)
     return Result(path, content, _model(content))
 
 

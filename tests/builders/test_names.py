@@ -13,8 +13,9 @@ import pytest
 
 from builders.aflite import build_aflite
 from builders.errors import BuildError
-from builders.folder import MANIFEST, _digest, read_manifest, sha256, verify_folder
+from builders.folder import MANIFEST, read_manifest, sha256, verify_folder
 from builders.names import as_file_name, inside, is_file_name
+from builders.schema import own_sum
 from builders.unqover import build_unqover
 from tests.builders.filtered_sets import build, spec_of
 from unqover_data import ProbeLists
@@ -50,7 +51,7 @@ def forge(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     """Change a manifest, with a sum of itself that fits: it has no secret."""
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     edit(manifest)
-    manifest["sha256"] = _digest(manifest)
+    manifest["sha256"] = own_sum(manifest)
     (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import save_file
 
-from builders.folder import _digest, sha256
+from builders.folder import sha256
+from builders.schema import own_sum
 from tests.builders.filtered_sets import NAMES, spec_of, write_source
 from tests.builders.filtered_sets import build as build_filtered
 from tests.builders.sources.reading import pictures, png, put, shard
@@ -320,7 +321,7 @@ def resign(folder: Path) -> None:
             for splits in manifest["configs"].values():
                 for facts in splits.values():
                     facts["rows"] = sum(pq.read_metadata(folder / "set" / name).num_rows for name in facts["files"])
-        manifest["sha256"] = _digest(manifest)
+        manifest["sha256"] = own_sum(manifest)
         path.write_text(json.dumps(manifest), encoding="utf-8")
 
 
@@ -329,7 +330,7 @@ def resign_manifest(folder: Path) -> None:
     path = folder / "set/manifest.json"
     with contextlib.suppress(Exception):
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        manifest["sha256"] = _digest(manifest)
+        manifest["sha256"] = own_sum(manifest)
         path.write_text(json.dumps(manifest), encoding="utf-8")
 
 
