@@ -164,9 +164,8 @@ _KEPT = ("dataset", "settings", "metrics", "rows", "versions")
 def _config_of(result: Mapping[str, Any]) -> str:
     """Of a set and its version, so that results on several versions lie side by side; a config's name takes no dots."""
     dataset = result["dataset"]
-    return f"{dataset['name']}-{dataset['version']}-{dataset['config']}-{result['settings']['protocol']}".replace(
-        ".", "_"
-    )
+    parts = (dataset["name"], dataset["version"], dataset["config"], result["settings"]["protocol"])
+    return "-".join(parts).replace(".", "_")
 
 
 def _split(result: Mapping[str, Any]) -> dict[str, Any]:
