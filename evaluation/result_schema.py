@@ -47,6 +47,12 @@ class _Settings(Struct):
     protocol: str
 
 
+class _Scalars(Struct):
+    """A report sets models apart by all settings, whatever they are."""
+
+    settings: dict[str, str | int | float | bool | None]
+
+
 class _ProbeSettings(_Settings):
     sample: str | None
 
@@ -223,6 +229,7 @@ def check_content(content: Mapping[str, Any]) -> None:
         What the JSON file holds, with ``metrics`` or with ``splits``.
     """
     result: _ProbeResult | _ClassifierResult
+    convert({"settings": content["settings"]}, _Scalars)
     if "metrics" in content:
         result = convert(content, _ProbeResult)
         names = {"dataset.config": [result.dataset.config]}
@@ -240,6 +247,10 @@ def check_content(content: Mapping[str, Any]) -> None:
 
 
 def _probe_faults(result: _ProbeResult) -> Iterator[str]:
+    for name in ("mu", "eta"):
+        found: _Estimate = getattr(result.metrics, name)
+        if len({end is None for end in (found.low, found.high, found.corrected)}) > 1:
+            yield f"metrics.{name} must have low, high and corrected, or none of them"
     for name in _AXES:
         if (table := getattr(result.tables, name)) is None:
             continue

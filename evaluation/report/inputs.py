@@ -176,6 +176,8 @@ def _groups(folder: str, revision: str, config: str) -> dict[str, str]:
 
     built = find_built(folder)
     groups: dict[str, str] = {}
+    if config not in built.manifest["configs"]:
+        raise EvaluationError(f"{folder} has no config {config!r}, which a result on it names: score the model again")
     for file in built.files(built.manifest["configs"][config]["test"]["files"]):
         for number in (1, 2):
             names = pq.read_table(file, columns=[f"subject{number}", f"group{number}"])
