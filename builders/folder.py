@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -18,11 +17,13 @@ from typing import Any
 
 from builders.atomic import whole_folder, write_text
 from builders.errors import BuildError
+from builders.manifests import check_manifest
+from builders.names import check_version as check_version
+from builders.schema import own_sum
+from unqover_data.files import FileError, json_of, read_bytes
 
 MANIFEST = "manifest.json"
-_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
-_CONFIG = re.compile(r"\w+(-\w+)*", re.ASCII)
-_SPLIT = re.compile(r"\w+(\.\w+)*", re.ASCII)
+_MOST_BYTES = 64 * 2**20
 
 Manifest = dict[str, Any]
 
@@ -50,22 +51,6 @@ class Built:
     fresh: bool
     seconds: Mapping[str, float] = field(default_factory=dict)
     reused: tuple[str, ...] = ()
-
-
-def check_version(version: str) -> None:
-    """Raise `BuildError` unless `version` reads MAJOR.MINOR.PATCH, the only form ``datasets`` accepts."""
-    if not _VERSION.fullmatch(version):
-        raise BuildError(f"version must be MAJOR.MINOR.PATCH such as 1.0.0, not {version!r}")
-
-
-def check_names(configs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `BuildError` for a config or split name that the Hub takes but can never load again."""
-    for config, splits in configs.items():
-        if not _CONFIG.fullmatch(config):
-            raise BuildError(f"config name {config!r} must be letters, digits and '_', joined by single '-'")
-        for split in splits:
-            if not _SPLIT.fullmatch(split):
-                raise BuildError(f"split name {split!r} of config {config!r} must be letters, digits, '_' or '.'")
 
 
 @contextlib.contextmanager
@@ -117,7 +102,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
         for path in _files(folder)
     }
     manifest: Manifest = {**facts, "versions": _versions(), "files": files}
-    manifest["sha256"] = _digest(manifest)
+    manifest["sha256"] = own_sum(manifest)
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     return manifest
 
@@ -150,7 +135,8 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     BuildError
-        If there is none, which means that the build never finished, or if it is not as the build wrote it.
+        If there is none, which means that the build never finished, if it is not as the build wrote it, or if a name in
+        it would lead out of a folder.
     """
     path = folder / MANIFEST
     if not folder.is_dir():
@@ -158,11 +144,17 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise BuildError(f"{folder} has no {MANIFEST}: it was never finished, or is no dataset folder of ours")
     try:
-        manifest: Manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again with --overwrite") from error
-    if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
+        manifest: Manifest = json_of(read_bytes(path, _MOST_BYTES))
+    except FileError as error:
+        raise BuildError(f"{path} {error}; build the folder again with --overwrite") from error
+    if not isinstance(manifest, dict) or manifest.get("sha256") != own_sum(manifest):
         raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again with --overwrite")
+    try:
+        check_manifest(manifest)
+    except ValueError as error:
+        raise BuildError(
+            f"{path} is no manifest of this version: {error}; build the folder again, or fetch another version"
+        ) from error
     return manifest
 
 
@@ -177,8 +169,6 @@ def verify_folder(folder: Path) -> Manifest:
     import pyarrow.parquet as pq
 
     manifest = read_manifest(folder)
-    check_version(manifest["version"])
-    check_names(manifest["configs"])
     listed: dict[str, Any] = manifest["files"]
     found = {path.relative_to(folder).as_posix(): path for path in _files(folder)}
     for name in sorted(listed.keys() | found.keys()):
@@ -209,12 +199,6 @@ def sha256(path: Path) -> str:
 def _versions() -> dict[str, str]:
     """Versions of all that decides a byte of a folder."""
     return {name: metadata.version(name) for name in ("probesieve", "pyarrow", "pyyaml", "altair", "vl-convert-python")}
-
-
-def _digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of all that a manifest says but this."""
-    facts = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _files(folder: Path) -> list[Path]:

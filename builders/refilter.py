@@ -15,8 +15,9 @@ from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
-from builders.folder import Built, check_outside, check_target, check_version, is_current, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, verify_folder
 from builders.locks import claimed
+from builders.names import check_version, inside
 from builders.progress import without_bars_of_datasets
 from builders.workspace import Workspace
 
@@ -74,7 +75,7 @@ def refilter(
     if n >= scored:
         raise BuildError(f"n must be below the {scored:,} scored rows, not {n:,}")
     scored_splits = manifest["inputs"]["source"]["filtered"]
-    target = out / manifest["name"]
+    target = inside(out, manifest["name"])
     origin = {"version": manifest["version"], "sha256": manifest["sha256"]}
     inputs = {**manifest["inputs"], "filter": {**settings, "n": n, "tau": tau}, "refiltered_from": origin}
     known = {"name": manifest["name"], "version": version, "inputs": inputs}

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from builders.errors import HubError
+from builders.features.model_config import check_fits
 from evaluation.errors import EvaluationError
 from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice
+from unqover_data.files import FileError
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -111,6 +113,7 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
     pinned = {"revision": ref.revision, "trust_remote_code": False}
     with _quiet(), _told(ref, head):
+        check_fits(name, ref.path, ref.revision, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, name).from_pretrained(
             ref.path,
             output_loading_info=True,
@@ -174,7 +177,8 @@ def token_limit(model: Any, tokenizer: Any) -> int | None:
         )
         if is_table and module.padding_idx is not None:  # positions start behind the padding's
             limits.append(module.num_embeddings - module.padding_idx - 1)
-    if 0 < (length := tokenizer.model_max_length) < 1_000_000:
+    length = tokenizer.model_max_length
+    if isinstance(length, int) and 0 < length < 1_000_000:
         limits.append(length)
     return min(limits, default=None)
 
@@ -216,7 +220,9 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
         raise EvaluationError(f"{ref.name} needs a package that is not installed: {_first_line(error)}") from None
     except broken as error:
         raise EvaluationError(f"{ref.name} has damaged weights ({_first_line(error)}): download it again") from None
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+    except FileError as error:
+        raise EvaluationError(f"{ref.name}: config.json {error}; download the model again") from None
+    except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
         if isinstance(error, OSError) and not ref.local:  # gated, offline, or without the file that is needed
             raise HubError(f"files of {ref.name} at {ref.sha[:12]} cannot be had: {_first_line(error)}") from None
         raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {_first_line(error)}") from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from builders.errors import HubError
+from builders.features.model_config import read_config
 from evaluation.errors import EvaluationError
+from unqover_data.files import FileError
 
 Kind = Literal["qa", "mlm", "causal", "seq2seq", "text-classifier", "image-classifier"]
 Library = Literal["transformers", "timm"]
@@ -109,11 +110,9 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
         sha = _hub_sha(path, revision)
         config_path = _hub_config(path, sha)
     try:
-        config = json.loads(config_path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise EvaluationError(f"{name}: config.json is not JSON ({error}); download the model again") from error
-    if not isinstance(config, dict):
-        raise EvaluationError(f"{name}: config.json holds no JSON object; download the model again")
+        config = read_config(config_path)
+    except FileError as error:
+        raise EvaluationError(f"{name}: config.json {error}; download the model again") from error
     library: Library = "timm" if _is_timm(config) else "transformers"
     return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local, library)
 
@@ -156,7 +155,7 @@ def find_kind(config: Any, *, name: str = "the model") -> Kind:
     'mlm'
     """
     config = config if isinstance(config, dict) else config.to_dict()
-    architectures = [str(one) for one in config.get("architectures") or ()]
+    architectures = config.get("architectures") or []
     hint = f"pass --kind ({', '.join(KINDS)}) if you know that it can do one"
     if _is_timm(config):
         return "image-classifier"

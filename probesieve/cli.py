@@ -19,6 +19,7 @@ from probesieve import demo_command, eval_commands, report_commands, train_comma
 from probesieve.options import Progress
 from probesieve.output import guard_warnings, say
 from unqover_data import ListError, list_classes, load_lists, read_toml
+from unqover_data.errors import one_line
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
 _SETTINGS: dict[str, Any] = {
@@ -221,7 +222,7 @@ def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lis
     try:
         lists = read_toml(file)
     except ListError as error:
-        say("\n".join(error.problems), error=True)
+        say("\n".join(map(one_line, error.problems)), error=True)
         raise typer.Exit(2) from None
     rows = ", ".join(f"{lists.rows(config):,} rows in {config}" for config in lists.configs)
     say(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
@@ -297,7 +298,7 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
-    say(f"error: {' '.join(message.split())}", error=True)
+    say(f"error: {one_line(message)}", error=True)
     sys.exit(code)
 
 

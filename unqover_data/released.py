@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from unqover_data.checks import check_lists
+from unqover_data.files import FileError, read_bytes
 from unqover_data.model import (
     Attribute,
     ListError,
@@ -170,9 +171,11 @@ class _Reader:
 
     def _lines(self, path: str) -> list[tuple[int, str]]:
         try:
-            data = (self.root / path).read_bytes()
+            data = read_bytes(self.root / path)
         except OSError as error:
             raise ListError([f"{self.root / path}: cannot be read ({error.strerror})"]) from error
+        except FileError as error:
+            raise ListError([f"{path}: {error}"]) from error
         self.sums[path] = hashlib.sha256(data).hexdigest()
         try:
             lines = data.decode("utf-8-sig").splitlines()

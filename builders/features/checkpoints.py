@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders.errors import BuildError, HubError
+from builders.features.model_config import check_fits, read_config
 from builders.folder import sha256
+from unqover_data.files import FileError
 
 _DECIDING = {".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".jinja"}
 # Tables that a model fills by itself; all other weights come from a checkpoint or are chance.
@@ -73,6 +75,10 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
             raise BuildError(f"revision {revision!r} was asked of {model}, a local folder; leave it out")
         if not (folder / "config.json").is_file():
             raise BuildError(f"model {model} holds no config.json, so it is no transformers model; give another folder")
+        try:
+            read_config(folder / "config.json")
+        except FileError as error:
+            raise BuildError(f"model {model}: config.json {error}; get the model again") from error
         return Checkpoint(model, _content(folder), local=True)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model, re.ASCII) or model.startswith("."):
         raise BuildError(f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}")
@@ -172,6 +178,8 @@ def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **confi
 
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
     with quiet(), _told(checkpoint):
+        path, revision = (checkpoint.source[key] for key in ("pretrained_model_name_or_path", "revision"))
+        check_fits(auto_class, path, revision, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, auto_class).from_pretrained(
             **checkpoint.source,
             **{typed: getattr(torch, dtype)},
@@ -219,8 +227,9 @@ def load_tokenizer(checkpoint: Checkpoint, model: Any, *, max_length: int) -> An
 
     with quiet(), _told(checkpoint):
         tokenizer = transformers.AutoTokenizer.from_pretrained(**checkpoint.source)
+        special = len(set(tokenizer.all_special_ids))
     name, embedded = checkpoint.name, model.get_input_embeddings().num_embeddings
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+    if len(tokenizer) <= special:
         raise BuildError(f"model {name} has no tokenizer files; put the model's tokenizer beside its weights")
     if tokenizer.pad_token_id is None:
         raise BuildError(f"model {name} has no padding token, so rows cannot be batched; give an encoder that has one")
@@ -278,7 +287,9 @@ def _told(checkpoint: Checkpoint) -> Iterator[None]:
         raise BuildError(f"model {name} needs a package that is not installed: {first_line(error)}") from None
     except (SafetensorError, pickle.UnpicklingError, EOFError) as error:
         raise BuildError(f"model {name} has damaged weights ({first_line(error)}); get them again") from None
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+    except FileError as error:
+        raise BuildError(f"model {name}: config.json {error}; get the model again") from None
+    except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
         line = first_line(error)
         if "trust_remote_code" in str(error):
             line = "it needs code of its own, which is never run; give a model that transformers knows"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.errors import BuildError, HubError
+from builders.features.model_config import read_config
 from builders.folder import sha256
+from unqover_data.files import FileError
 
 if TYPE_CHECKING:
     import torch
@@ -203,11 +204,14 @@ def _fetched(checkpoint: Checkpoint) -> Path:
 
 def _config(folder: Path) -> dict[str, Any]:
     try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BuildError(f"{folder / _CONFIG} is not valid JSON ({error}); save the model again") from error
-    if not isinstance(config, dict) or not isinstance(config.get("architecture"), str):
+        config = read_config(folder / _CONFIG)
+    except FileError as error:
+        raise BuildError(f"{folder / _CONFIG} {error}; save the model again") from error
+    if not isinstance(config.get("architecture"), str):
         raise BuildError(f"{folder / _CONFIG} names no timm architecture; a model that timm saved is needed")
+    for key in ("pretrained_cfg", "model_args"):
+        if not isinstance(config.get(key, {}), dict):
+            raise BuildError(f"{folder / _CONFIG} has a {key} that is no table; save the model again")
     return config
 
 
@@ -281,7 +285,9 @@ def _made(architecture: str, **given: Any) -> nn.Module:
 
     try:
         model: nn.Module = timm.create_model(architecture, **given)
-    except (TypeError, AssertionError, ValueError) as error:
+    except (RuntimeError, KeyError):  # of weights, see `load`
+        raise
+    except Exception as error:  # whatever the arguments in somebody else's file may raise
         settings = ", ".join(f"{name} = {value}" for name, value in given.items() if not name.startswith("pretrained"))
         reason = " ".join(str(error).split())
         raise BuildError(
