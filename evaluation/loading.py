@@ -26,6 +26,7 @@ _CLASSES: dict[Kind, tuple[str, str]] = {
 }
 # Tables that a model fills by itself.
 _COMPUTED = re.compile(r"position_ids$|token_type_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+_SENTENCE = "Who was it? \u2603 Nobody knows, and nobody asks."
 _POOLER = re.compile(r"(^|\.)pooler\.")  # feeds nothing but classifiers
 
 
@@ -79,10 +80,33 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
     """
     chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
     model, tokenizer = load_parts(ref, chosen, "AutoTokenizer", dtype=dtype)
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+    with first_use(ref, chosen):
+        special = len(set(tokenizer.all_special_ids))
+    if len(tokenizer) <= special:
         raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
     device = chosen_device(device)
-    return Loaded(ref, moved(model, device), tokenizer, device, dtype, token_limit(model, tokenizer))
+    model = moved(model, device)
+    with first_use(ref, chosen):
+        limit = token_limit(model, tokenizer)
+        _answer(model, tokenizer, limit)
+    return Loaded(ref, model, tokenizer, device, dtype, limit)
+
+
+def _answer(model: Any, tokenizer: Any, limit: int | None) -> None:
+    """Let a model read a sentence with a word that it does not know."""
+    import torch
+
+    ids = torch.tensor([tokenizer(_SENTENCE)["input_ids"][:limit]], device=model.device)
+    decoded = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+    with torch.inference_mode():
+        model(input_ids=ids, **decoded)
+
+
+@contextlib.contextmanager
+def first_use(ref: ModelRef, kind: Kind | None = None) -> Iterator[None]:
+    """Use a model for the first time: what its files say wrongly, and loading did not see, ends as one line."""
+    with _quiet(), _told(ref, _CLASSES[kind or ref.kind][1]):
+        yield
 
 
 def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tuple[Any, Any]:

@@ -177,7 +177,7 @@ def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **confi
     from packaging.version import Version
 
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         path, revision = (checkpoint.source[key] for key in ("pretrained_model_name_or_path", "revision"))
         check_fits(auto_class, path, revision, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, auto_class).from_pretrained(
@@ -211,7 +211,7 @@ def load_config(checkpoint: Checkpoint) -> Any:
     """Load a model's configuration."""
     import transformers
 
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         return transformers.AutoConfig.from_pretrained(**checkpoint.source)
 
 
@@ -225,9 +225,10 @@ def load_tokenizer(checkpoint: Checkpoint, model: Any, *, max_length: int) -> An
     """
     import transformers
 
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         tokenizer = transformers.AutoTokenizer.from_pretrained(**checkpoint.source)
         special = len(set(tokenizer.all_special_ids))
+        tokenizer("\u2603")  # no word of anybody's, so that what is wrong with unknown words comes out here
     name, embedded = checkpoint.name, model.get_input_embeddings().num_embeddings
     if len(tokenizer) <= special:
         raise BuildError(f"model {name} has no tokenizer files; put the model's tokenizer beside its weights")
@@ -273,7 +274,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told(checkpoint: Checkpoint) -> Iterator[None]:
+def told(checkpoint: Checkpoint) -> Iterator[None]:
     """Turn what loading raises into one line."""
     from safetensors import SafetensorError
 

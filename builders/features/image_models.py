@@ -212,6 +212,10 @@ def _config(folder: Path) -> dict[str, Any]:
     for key in ("pretrained_cfg", "model_args"):
         if not isinstance(config.get(key, {}), dict):
             raise BuildError(f"{folder / _CONFIG} has a {key} that is no table; save the model again")
+    for key in ("mean", "std"):
+        value = config.get("pretrained_cfg", config).get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, int | float) for one in value):
+            raise BuildError(f"{folder / _CONFIG} has a {key} that is no list of numbers; save the model again")
     return config
 
 

@@ -32,15 +32,16 @@ def check_config(config: Any) -> None:
     """Raise `FileError` for a configuration of the wrong form, or of a size that no model has."""
     if not isinstance(config, Mapping):
         raise FileError("holds no JSON object")
-    names = config.get("architectures")
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise FileError(f"has architectures {names!r}, and they must be a list of names")
+    for key in ("architectures", "input_columns"):
+        names = config.get(key)
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise FileError(f"has {key} {names!r}, which must be a list of names")
     labels = config.get("id2label")
     if labels is not None and not (isinstance(labels, Mapping) and all(map(_is_number, labels))):
         raise FileError("has an id2label that is no table of names by number")
     for key, value in config.items():
         most = MOST_LABELS if key == "num_labels" else MOST_LAYERS if "layer" in key else None
-        if most is not None and isinstance(value, int) and not -1 <= value <= most:
+        if most is not None and isinstance(value, int) and value > most:
             raise FileError(f"has {key} {value}; the most is {most:,}")
 
 

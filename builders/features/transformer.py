@@ -28,6 +28,7 @@ from builders.features.checkpoints import (
     load_weights,
     quiet,
     refuse_chance,
+    told,
 )
 from builders.features.finetuning import finetune, schedule, sync_files
 from builders.features.representation import bare_forward, head_forward, mean_forward
@@ -227,7 +228,8 @@ class TransformerRecipe:
             model = model.get_encoder()
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
-        forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
+        with told(checkpoint):  # the first use of the model
+            forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
         return TransformerEncoder(tokenizer, forward, order=None, device=self._device)
 
     def _load_classifier(self, checkpoint: Checkpoint, order: list[int] | None) -> TransformerEncoder:
@@ -235,10 +237,9 @@ class TransformerRecipe:
         refuse_chance(checkpoint, chance)
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
-        if self._settings.pooling == "mean":
-            forward = mean_forward(model)
-        else:
-            forward = head_forward(model, tokenizer.probe(self._device))
+        with told(checkpoint):  # the first use of the model
+            probe = tokenizer.probe(self._device)
+            forward = mean_forward(model) if self._settings.pooling == "mean" else head_forward(model, probe)
         return TransformerEncoder(tokenizer, forward, order=order, device=self._device)
 
     def _tokenizer(self, checkpoint: Checkpoint, model: Any) -> RowTokenizer:
