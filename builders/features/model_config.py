@@ -76,7 +76,7 @@ def check_fits(auto_class: str, source: str, revision: str | None, *, bytes_each
     pinned: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     written, _ = transformers.PretrainedConfig.get_config_dict(source, **pinned)
     check_config(written)
-    with torch.device("meta"):
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):  # new weights must not depend on this look
         model = getattr(transformers, auto_class).from_config(
             transformers.AutoConfig.from_pretrained(source, **pinned), trust_remote_code=False
         )

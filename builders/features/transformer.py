@@ -174,6 +174,8 @@ class TransformerRecipe:
         transformers.set_seed(seed)
         model = load_classifier(self._checkpoint, self._names)
         tokenizer = self._tokenizer(self._checkpoint, model)
+        with told(self._checkpoint), torch.inference_mode():  # the first use of the model
+            model(**tokenizer.probe("cpu"))
         steps = schedule(
             tokenizer.lengths(rows), batch_size=self._settings.batch_size, epochs=self._settings.epochs, seed=seed
         )
