@@ -90,5 +90,5 @@ def test_the_look_at_sizes_leaves_chance_alone(make_model: Any) -> None:
 
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    check_fits(HEAD, str(make_model("BertForSequenceClassification")), None, bytes_each=4)
+    check_fits(HEAD, make_model("BertForSequenceClassification"), bytes_each=4)
     assert torch.equal(torch.get_rng_state(), before)
