@@ -14,6 +14,7 @@ from evaluation.models import check_choice
 
 HERE = "loky"
 BACKENDS = (HERE, "ray", "dask")
+MOST_AT_ONCE = 10_000
 
 R = TypeVar("R")
 
@@ -61,9 +62,12 @@ def backend_arguments(backend: str, at_once: int) -> Mapping[str, Any]:
     Raises
     ------
     EvaluationError
-        If there is no such backend, it is not installed, or no scheduler of Dask is known.
+        If there is no such backend, it is not installed, no scheduler of Dask is known, or `at_once` is above
+        `MOST_AT_ONCE`.
     """
     check_choice("backend", backend, BACKENDS)
+    if at_once > MOST_AT_ONCE:
+        raise EvaluationError(f"--workers must be at most {MOST_AT_ONCE:,}, not {at_once}")
     if backend == HERE:
         threads = max(1, (os.cpu_count() or 1) // at_once)
         return {"backend": HERE, "inner_max_num_threads": threads} if at_once > 1 else {}

@@ -16,7 +16,7 @@ from builders.errors import BuildError, HubError
 from builders.stopping import goes_on_from, told_when_stopped
 from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
-from probesieve.options import Progress
+from probesieve.options import Progress, Workers
 from probesieve.output import guard_warnings, say
 from unqover_data import ListError, list_classes, load_lists, read_toml
 from unqover_data.errors import one_line
@@ -114,7 +114,7 @@ def build_aflite(
     ] = None,
     version: Annotated[str | None, typer.Option(help="MAJOR.MINOR.PATCH instead of the spec's own.")] = None,
     device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
+    workers: Workers = 2,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder built from other inputs.")] = False,
     progress: Progress = True,
 ) -> None:
