@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aflite.results import histogram
+from builders.atomic import write_text
 from builders.cards import front_matter
 from builders.figures import PARTS, label_shares, phase_means, phase_sizes, scores
 from builders.filtered import CONFIGS, Outcome, write_parts
@@ -84,11 +85,9 @@ def write_filtered(
             if findings.similarity:
                 write_similarity(findings.similarity, partial / SIMILARITY)
             card = front_matter(facts, infos) + filtered_card(facts, findings, alts)
-            (partial / "README.md").write_text(card, encoding="utf-8")
-        facts["seconds"] = {stage: round(seconds, 2) for stage, seconds in space.seconds.items()}
-        facts["reused"] = sorted(space.reused)
+            write_text(partial / "README.md", card)
         manifest = write_manifest(partial, facts)
-    return Built(target, manifest, fresh=True)
+    return Built(target, manifest, fresh=True, seconds=dict(space.seconds), reused=tuple(sorted(space.reused)))
 
 
 def count(

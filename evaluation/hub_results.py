@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
+from builders.atomic import write_text
 from builders.cards import dataset_info, front_matter
 from builders.folder import Manifest, check_version, new_folder, write_manifest
 from builders.text import code, markdown
 from evaluation.errors import EvaluationError
-from evaluation.store import read_json, write_text
+from evaluation.store import read_json
 
 
 def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -51,7 +52,6 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
     written = []
     for name, some in entries.items():
         path = folder / ".eval_results" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, yaml.safe_dump(eval_result_entries_to_yaml(some), sort_keys=False, allow_unicode=True))
         written.append(path)
     return written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from builders.disk import told_when_full
 from builders.errors import BuildError, HubError
+from builders.stopping import goes_on_from, told_when_stopped
 from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
 from probesieve.options import Progress
@@ -257,19 +258,23 @@ def push(
 
     if not progress:
         switch_off()
-    say(push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run).summary())
+    with goes_on_from(f"what {repo_id} holds"):
+        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run)
+    say(pushed.summary())
 
 
 def main() -> None:
     """Run ``probesieve``."""
-    _run(app, sys.argv[1:] or ["--help"])
+    with told_when_stopped():
+        _run(app, sys.argv[1:] or ["--help"])
 
 
 def run(command: Callable[..., None]) -> None:
     """Run one command as a script of its own."""
     single = typer.Typer(**_SETTINGS)
     single.command()(command)
-    _run(single, sys.argv[1:])
+    with told_when_stopped():
+        _run(single, sys.argv[1:])
 
 
 def _run(commands: typer.Typer, args: list[str]) -> None:
@@ -277,13 +282,13 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
 
     What the user can mend comes out as one line with exit code 2, what the Hub refuses with exit code 1.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a stopped build clears up behind itself
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without μ is no reason to stop
     guard_warnings()
     try:
-        sys.exit(commands(args=args, standalone_mode=False))
+        with told_when_full():
+            sys.exit(commands(args=args, standalone_mode=False))
     except (ListError, BuildError, EvaluationError) as error:
         message, code = str(error), 2
     except HubError as error:
@@ -292,8 +297,6 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
-    except (typer.Abort, KeyboardInterrupt):
-        message, code = "interrupted", 130
     say(f"error: {' '.join(message.split())}", error=True)
     sys.exit(code)
 
