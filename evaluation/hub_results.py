@@ -13,6 +13,7 @@ import yaml
 from builders.atomic import write_text
 from builders.cards import dataset_info, front_matter
 from builders.folder import Manifest, check_version, new_folder, write_manifest
+from builders.owner_words import SECTION
 from builders.text import code, markdown
 from evaluation.errors import EvaluationError
 from evaluation.store import read_json
@@ -185,4 +186,4 @@ Model {code(name)} at {code(sha)}. Each row has the `id` of a row of its set and
 (`12`: subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
 
 {chr(10).join(lines)}
-"""
+{SECTION}"""
