@@ -25,11 +25,15 @@ _LAYOUT = 1  # of what `stored` keeps; raise it when a reader writes other rows 
 
 @dataclass(frozen=True)
 class RawSource:
-    """All rows of all splits under the source's own column names, the same in every split; see `SourceRows`."""
+    """All rows of all splits under the source's own column names, the same in every split; see `SourceRows`.
+
+    `of_files` says that the images are paths of files, which the reader itself has found in the user's folder.
+    """
 
     splits: Mapping[str, Dataset]
     revision: str
     origin: str
+    of_files: bool = False
 
 
 def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> Path:
