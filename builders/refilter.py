@@ -19,6 +19,7 @@ from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_target, check_version, is_current, verify_folder
 from builders.progress import without_bars_of_datasets
+from builders.sources.raw import innermost, one_line
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -168,17 +169,13 @@ def _check(settings: Mapping[str, Any], n: int, tau: float) -> None:
 
 def _read(folder: Path, manifest: Mapping[str, Any], cache: Path) -> tuple[dict[str, Dataset], dict[str, Outcome]]:
     """Put the rows of each split back in source order."""
-    from datasets import Dataset, concatenate_datasets
+    from datasets import concatenate_datasets
 
     parts: dict[str, list[tuple[int, Dataset]]] = {split: [] for split in manifest["counts"]}
     features = _features(folder, manifest["configs"])
     for config, of in manifest["configs"].items():
         for split, entry in of.items():
-            # `load_dataset` would read whatever files and addresses the card names.
-            with without_bars_of_datasets():
-                rows = Dataset.from_parquet(
-                    [str(folder / name) for name in entry["files"]], features=features[config], cache_dir=str(cache)
-                )
+            rows = _rows([folder / name for name in entry["files"]], features[config], cache)
             check_embedded(rows, f"{config}/{split}")
             parts[split].append((CONFIGS.index(config), rows))
     splits, outcomes = {}, {}
@@ -198,6 +195,20 @@ def _read(folder: Path, manifest: Mapping[str, Any], cache: Path) -> tuple[dict[
         outcomes[split] = Outcome(part=code[order], **{name: array[order] for name, array in values.items()})
         splits[split] = together.remove_columns(list(SCORE_COLUMNS)).select(order)
     return splits, outcomes
+
+
+def _rows(files: Sequence[Path], features: Any, cache: Path) -> Dataset:
+    """Read files of a folder; `load_dataset` would read whatever files and addresses the card names."""
+    from datasets import Dataset
+
+    try:
+        with without_bars_of_datasets():
+            return Dataset.from_parquet([str(file) for file in files], features=features, cache_dir=str(cache))
+    except Exception as error:  # those of `datasets` have no base in common
+        raise BuildError(
+            f"{files[0]} cannot be read with the columns that README.md declares ({one_line(innermost(error))}); build "
+            "the folder again with --overwrite"
+        ) from error
 
 
 def _features(folder: Path, configs: Iterable[str]) -> dict[str, Any]:

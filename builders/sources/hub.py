@@ -7,7 +7,8 @@ from typing import Any
 from builders.errors import HubError
 from builders.hub import resolve_revision
 from builders.sources.arrange import check_filtered
-from builders.sources.raw import RawSource, listed, one_line
+from builders.sources.declared import check_declared
+from builders.sources.raw import RawSource, innermost, listed, one_line
 from builders.sources.spec import SourceSpec
 
 
@@ -23,6 +24,7 @@ def read_hub(spec: SourceSpec) -> RawSource:
     """
     name = str(spec.id)
     sha = _resolve(name, spec)
+    check_declared(name, sha)
     builder = _builder(name, spec.config, sha)
     files = {str(split): list(some) for split, some in (builder.config.data_files or {}).items()}
     # Given another revision from its cache, `datasets` only warns.
@@ -75,7 +77,5 @@ def _loaded(builder: Any, what: str) -> Any:
         builder.download_and_prepare()
         return builder.as_dataset()
     except Exception as error:  # as above
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
+        cause = innermost(error)
         raise HubError(f"{what} cannot be loaded: {type(cause).__name__}: {one_line(cause)}") from error

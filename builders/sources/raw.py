@@ -141,3 +141,10 @@ def one_line(error: BaseException) -> str:
     """Say an error of a library in a line of bearable length."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Give the first cause of an error, which says more than what `datasets` wraps around it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
