@@ -9,7 +9,8 @@ from typing import Any
 MOST_PIXELS = 100_000_000  # of an image
 MOST_MEMBER_BYTES = 256 * 2**20  # of a member of a tar file
 MOST_LINE_BYTES = 2**20  # of a line of word vectors
-MOST_NESTED = 64  # arrays and objects inside each other in a JSON value
+MOST_CLASSES = 100_000  # of labels that are numbers without names
+MOST_NESTED = 32  # arrays and objects inside each other in a JSON value
 MOST_DIGITS = sys.get_int_max_str_digits()  # of a whole number in a JSON value: 4,300 unless Python was told otherwise
 
 

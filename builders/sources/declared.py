@@ -44,7 +44,7 @@ def _content(name: str, sha: str, card: str) -> Any:
         ) from error
     try:
         text = path.read_text(encoding="utf-8")
-        return DatasetCard(text).data.to_dict() if card.endswith(".md") else yaml.safe_load(text)
+        return {"configs": DatasetCard(text).data.get("configs")} if card.endswith(".md") else yaml.safe_load(text)
     except Exception:  # `datasets` cannot read it either, and says why
         return {}
 

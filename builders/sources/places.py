@@ -51,14 +51,14 @@ def _below(folder: Path, root: Path, real_root: Path, suffixes: Sequence[str]) -
         wanted = not suffixes or path.suffix.lower() in suffixes
         if linked and (is_folder or wanted) and not _stays_inside(path, real_root):
             raise BuildError(
-                f"{_shown(path, root)} in {root.name} is a link that leads out of the folder: put what it leads to "
-                "there itself (cp -rL copies so)"
+                f"{shown(path.relative_to(root))} in {shown(root.name)} is a link that leads out of the folder: put "
+                "what it leads to there itself (cp -rL copies so)"
             )
         if is_folder and not linked:
             yield from _below(path, root, real_root, suffixes)
         elif wanted and not is_folder and path.is_file():
-            if not is_utf8(path.name):
-                raise BuildError(f"the name of {_shown(path, root)} in {root.name} is not UTF-8: rename it")
+            if not is_utf8(str(path)):
+                raise BuildError(f"the name of {str(path)!a} is not UTF-8: rename it")
             yield path
 
 
@@ -69,9 +69,9 @@ def _stays_inside(path: Path, real_root: Path) -> bool:
         return True
 
 
-def _shown(path: Path, root: Path) -> str:
-    name = path.relative_to(root).as_posix()
-    return name if is_utf8(name) else ascii(name)
+def shown(name: str | Path) -> str:
+    """Give a name as it can be printed: as it is, or with what is not UTF-8 escaped."""
+    return str(name) if is_utf8(str(name)) else ascii(str(name))
 
 
 def is_utf8(name: str) -> bool:

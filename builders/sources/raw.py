@@ -66,13 +66,33 @@ def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> P
 
 
 def write_arrow(path: Path, features: Features, tables: Iterable[pa.Table]) -> None:
-    """Write tables one after the other as an Arrow stream; columns that a table lacks become null."""
+    """Write tables one after the other as an Arrow stream; columns that a table lacks become null.
+
+    Raises
+    ------
+    BuildError
+        If a value does not fit its column, such as the number of a label that has no name.
+    """
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, features.arrow_schema) as writer:
+        for table in tables:
+            writer.write_table(_cast(table, features, path.stem).combine_chunks())
+
+
+def _cast(table: pa.Table, features: Features, split: str) -> pa.Table:
+    from datasets import Features
     from datasets.table import cast_table_to_schema
 
-    schema = features.arrow_schema
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-        for table in tables:
-            writer.write_table(cast_table_to_schema(table, schema).combine_chunks())
+    try:
+        return cast_table_to_schema(table, features.arrow_schema)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        for name in table.column_names:
+            try:
+                cast_table_to_schema(table.select([name]), Features({name: features[name]}).arrow_schema)
+            except (pa.ArrowException, ValueError, TypeError) as of_column:
+                raise BuildError(
+                    f"column {name!r} of split {split} holds what its type does not allow: {one_line(of_column)}"
+                ) from error
+        raise
 
 
 def open_arrow(folder: Path, splits: Iterable[str]) -> dict[str, Dataset]:

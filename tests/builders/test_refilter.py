@@ -116,14 +116,17 @@ def test_files_that_only_the_card_names_are_not_read(stored: Built, tmp_path: Pa
 def test_images_without_bytes_in_a_folder_are_refused(stored: Built, tmp_path: Path) -> None:
     folder, facts = changed(stored, tmp_path / "changed")
     (folder / "secret.png").write_bytes(b"secret")
-    file = folder / stored.manifest["configs"]["removed"]["train"]["files"][0]
-    table = pq.read_table(file)
-    images = [{"bytes": b"", "path": "x"}] * (len(table) - 1) + [{"bytes": None, "path": str(folder / "secret.png")}]
-    pq.write_table(table.set_column(table.column_names.index("votes"), "votes", pa.array(images)), file)
-    card = (folder / "README.md").read_text(encoding="utf-8").replace("    list: string\n", "    dtype: image\n")
+    chosen = folder / stored.manifest["configs"]["removed"]["train"]["files"][0]
+    for file in folder.rglob("*.parquet"):
+        table = pq.read_table(file)
+        images = [{"bytes": b"x", "path": "x"}] * len(table)
+        if file == chosen:
+            last, images[-1] = len(table) - 1, {"bytes": None, "path": str(folder / "secret.png")}
+        pq.write_table(table.set_column(table.column_names.index("votes"), "votes", pa.array(images)), file)
+    card = (folder / "README.md").read_text(encoding="utf-8").replace("    sequence: string\n", "    dtype: image\n")
     (folder / "README.md").write_text(card, encoding="utf-8")
     write_manifest(folder, facts)
-    with pytest.raises(BuildError, match=f"'votes' of removed/train has no bytes in row {len(table) - 1}"):
+    with pytest.raises(BuildError, match=f"'votes' of removed/train has no bytes in row {last}"):
         refilter(folder, tmp_path / "out", version="1.1.0", n=220)
 
 
