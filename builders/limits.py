@@ -14,8 +14,15 @@ MOST_NESTED = 32  # arrays and objects inside each other in a JSON value
 MOST_DIGITS = sys.get_int_max_str_digits()  # of a whole number in a JSON value: 4,300 unless Python was told otherwise
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, *, unique: bool = False) -> Any:
     """Read a JSON value.
+
+    Parameters
+    ----------
+    text : str
+        The value.
+    unique : bool
+        Whether to refuse an object with a key twice, of which Python would take the last.
 
     Raises
     ------
@@ -25,11 +32,23 @@ def read_json(text: str) -> Any:
     if text.count("[") + text.count("{") > MOST_NESTED and _depth(text) > MOST_NESTED:
         raise ValueError(f"more than {MOST_NESTED} arrays and objects stand inside each other")
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return json.loads(text, object_pairs_hook=_once if unique else None)
+    except (json.JSONDecodeError, _TwiceError):
         raise
     except ValueError:  # the only other one
         raise ValueError(f"a whole number has more than {MOST_DIGITS:,} digits") from None
+
+
+class _TwiceError(ValueError):
+    """A key that an object has twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _TwiceError(f"the key {next(key for key in keys if keys.count(key) > 1)!a} is there twice")
+    return found
 
 
 def _depth(text: str) -> int:
