@@ -54,11 +54,16 @@ def open_image(content: bytes) -> Image:
     from PIL import Image as pillow
 
     pillow.init()
+    formats = [name for name in pillow.ID if name not in _NOT_OPENED]
+    too_large = ValueError(f"it has more than {MOST_PIXELS:,} pixels")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # ours is the limit
-        image: Image = pillow.open(io.BytesIO(content), formats=[name for name in pillow.ID if name not in _NOT_OPENED])
+        try:
+            image: Image = pillow.open(io.BytesIO(content), formats=formats)
+        except pillow.DecompressionBombError:
+            raise too_large from None
         if image.width * image.height > MOST_PIXELS:
-            raise ValueError(f"{image.width} x {image.height} pixels are more than {MOST_PIXELS:,}")
+            raise too_large
         image.load()
     if image.getexif().get(ExifTags.Base.Orientation) is not None:
         image = ImageOps.exif_transpose(image)

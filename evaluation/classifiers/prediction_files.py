@@ -292,9 +292,11 @@ class _Labels:
             place = self.of_name.get(plain(value), self.of_role.get(nli_role(value) or ""))
             if place is not None:
                 return place
+        if way is self.own and isinstance(value, int) and str(value) in self.of_name:
+            return self.of_name[str(value)]  # classes may be called 1, 2 and 3
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
         return way.target[int(number)] if number in range(len(way.target)) else None
 
