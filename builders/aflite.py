@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -351,8 +350,6 @@ def _filter(
     from aflite import filter_dataset
 
     ran = {**inputs, "device": machine.torch_device, "version": metadata.version("probesieve")}
-    for left in space.root.glob(".aflite-*"):  # of a run that was killed while it wrote a checkpoint
-        shutil.rmtree(left, ignore_errors=True)
     rows = max(0, pool.rest.size - parameters["n"])
     with _told(), counter(total=rows, label="filter: rows removed") as count:
         return filter_dataset(
