@@ -127,8 +127,6 @@ def test_a_set_on_the_hub_is_scored_at_its_sha(hub: HubServer, folder: Path, mod
     assert seen[0] == seen[1]
     one, two = (json.loads(next((tmp_path / out).rglob("qa.exact.json")).read_text()) for out in ("online", "offline"))
     assert all(one[key] == two[key] for key in ("model", "dataset", "metrics"))
-        two[key] for key in ("model", "dataset", "metrics")
-    ]
     wrong = call(*asked, "--dataset-revision", "v9.9.9", **here)
     assert (wrong.returncode, len(wrong.stderr.strip().splitlines())) == (1, 1)
     assert "v9.9.9" in wrong.stderr
