@@ -132,7 +132,7 @@ def told(asked: Asked) -> Iterator[None]:
 
 def hub_line(error: BaseException, asked: Asked) -> str | None:
     """Tell a failure of a Hub or of the way to it; None if `error` and its causes are of neither."""
-    causes = _causes(error)
+    causes = causes_of(error)
     names = {name for cause in causes for name in _type_names(cause)}
     if "GatedRepoError" in names:
         login = "" if _token() else ", log in with `hf auth login`"
@@ -239,7 +239,8 @@ def _watched() -> Iterator[None]:
 
     def look(response: Any, *_: Any, **__: Any) -> None:
         status, headers = response.status_code, response.headers
-        if status in _BUSY:
+        unclear = status in (403, 404) and "x-error-code" not in headers and "/resolve/" in str(response.url)
+        if status in _BUSY or unclear:  # a Hub says why, and what does not say so is not known to be missing
             said = headers.get("x-error-message", "")
             raise Unusable(status, said=said, retry_after=_seconds(headers.get("retry-after")))
         if status == 200 and "text/html" in headers.get("content-type", "") and "x-repo-commit" not in headers:
@@ -264,8 +265,8 @@ def _watched() -> Iterator[None]:
 
 def _pause(error: BaseException, attempt: int) -> float | None:
     """Seconds after which to try again, None if that cannot help."""
-    own = FIRST_PAUSE * 2 ** (attempt - 1)
-    for cause in _causes(error):
+    own: float = FIRST_PAUSE * 2 ** (attempt - 1)
+    for cause in causes_of(error):
         if isinstance(cause, Unusable):
             return (own if cause.retry_after is None else cause.retry_after) if cause.status in _BUSY else None
         if _BROKEN & set(_type_names(cause)) or any(sign in str(cause) for sign in _BROKEN_SIGNS):
@@ -275,10 +276,10 @@ def _pause(error: BaseException, attempt: int) -> float | None:
 
 def _seconds(header: str | None) -> float | None:
     """Seconds of a Retry-After header; None for a date."""
-    return float(header) if header and header.isascii() and header.isdigit() else None
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None
 
 
-def _causes(error: BaseException) -> list[BaseException]:
+def causes_of(error: BaseException) -> list[BaseException]:
     """The error, what it was raised from, and so on."""
     seen: list[BaseException] = []
     cause: BaseException | None = error

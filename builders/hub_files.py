@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.errors import HubError
-from builders.hub_errors import Asked, Kind, ask, missing_offline, offline, without_xet_elsewhere
+from builders.hub_errors import Asked, Kind, ask, missing_offline, offline, told, without_xet_elsewhere
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _SMALL = 16 * 2**20  # bytes up to which a cached file is hashed each time it is used
@@ -41,6 +41,10 @@ def pin_model(repo: str, revision: str | None = None) -> str:
     """
     wanted = revision or "main"
     asked = Asked("find", repo, "model", wanted)
+    with told(asked):
+        from huggingface_hub.utils._validators import validate_repo_id
+
+        validate_repo_id(repo)
     if offline():
         return recall(asked)
     without_xet_elsewhere()
@@ -73,9 +77,7 @@ def fetch_matching(repo: str, sha: str, choose: Callable[[Sequence[str]], Sequen
     held = files_of(repo, sha, kind)
     folder = _folder(repo, kind) / "snapshots" / sha
     for name in choose(list(held)):
-        if (folder / name).is_file() and (folder / name).stat().st_size != held[name]:
-            remove(folder / name)
-        fetch(repo, sha, [name], kind)
+        _fetch_one(folder, name, Asked(f"fetch {name} of", repo, kind, sha), size=held[name])
     return folder
 
 
@@ -134,20 +136,22 @@ def files_of(repo: str, sha: str, kind: Kind) -> dict[str, int]:
             raise HubError(missing_offline(asked))
         return {name: path.stat().st_size for name, path in found.items()}
     from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import RepoFile
+
+    api = HfApi(library_name="probesieve")
+    info = api.model_info if kind == "model" else api.dataset_info
 
     def listed() -> dict[str, int]:
-        tree = HfApi(library_name="probesieve").list_repo_tree(repo, recursive=True, revision=sha, repo_type=kind)
-        return {entry.path: entry.size for entry in tree if isinstance(entry, RepoFile)}
+        files = info(repo, revision=sha, files_metadata=True, timeout=30).siblings
+        return {file.rfilename: int(file.size or 0) for file in files or ()}
 
     held = ask(listed, asked)
     note(asked, sha, "files", held)
     return held
 
 
-def _fetch_one(folder: Path, name: str, asked: Asked) -> None:
+def _fetch_one(folder: Path, name: str, asked: Asked, size: int | None = None) -> None:
     path = folder / name
-    if path.is_file() and path.stat().st_size <= _SMALL and damaged(path):
+    if path.is_file() and _is_wrong(path, size):
         remove(path)
         if offline():
             raise HubError(
@@ -171,6 +175,12 @@ def _fetch_one(folder: Path, name: str, asked: Asked) -> None:
     raise HubError(f"{name} of {asked.repo} arrives damaged (its sum is wrong); run the same command again later")
 
 
+def _is_wrong(path: Path, size: int | None) -> bool:
+    """Whether a cached file is not of this size, if it is known, or a small one is damaged."""
+    found = path.stat().st_size
+    return (size is not None and size != found) or (found <= _SMALL and damaged(path))
+
+
 def damaged(path: Path) -> bool:
     """Whether a file in the Hub's cache is not what it is called there: its SHA-256, or its git blob id."""
     blob = _blob(path)
@@ -185,12 +195,12 @@ def damaged(path: Path) -> bool:
     return digest.hexdigest() != blob.name
 
 
-def remove_damaged(folder: Path) -> list[str]:
-    """Remove the files of a folder in the Hub's cache that are damaged, and return their names."""
-    names = [path.name for path in sorted(folder.iterdir()) if path.is_file() and damaged(path)]
-    for name in names:
-        remove(folder / name)
-    return names
+def remove_damaged(files: Iterable[Path]) -> list[str]:
+    """Remove those of some files that are damaged in the Hub's cache, and return their names."""
+    wrong = [path for path in sorted(files) if damaged(path)]
+    for path in wrong:
+        remove(path)
+    return [path.name for path in wrong]
 
 
 def remove(path: Path) -> None:

@@ -49,6 +49,11 @@ class Place:
         """What there is of a run that has not ended."""
         return self.result.with_name(f".{self.result.stem}.partial")
 
+    @property
+    def lock(self) -> Path:
+        """What a run holds."""
+        return self.result.with_name(f".{self.result.stem}.lock")
+
     def shard(self, number: int) -> Path:
         """Scores of one shard."""
         return self.partial / f"shard-{number:05d}.parquet"
@@ -87,7 +92,19 @@ def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | N
         return None
     result = read_stored(place.result)
     _check_same(result["settings"], settings, place.result)
+    _clear(place, settings)
     return result
+
+
+def _clear(place: Place, settings: Mapping[str, Any]) -> None:
+    """Remove what is left of the run that made a result, where it was killed right behind."""
+    if not (place.partial.exists() or place.lock.exists()):
+        return
+    with contextlib.suppress(EvaluationError), locked(place):  # another run may be at work, on other settings
+        if (place.partial / SETTINGS).is_file():
+            begun = read_json(place.partial / SETTINGS)
+            _check_same({name: begun.get(name) for name in settings}, settings, place.partial)
+        shutil.rmtree(place.partial, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -102,7 +119,7 @@ def locked(place: Place) -> Iterator[None]:
     place.result.parent.mkdir(parents=True, exist_ok=True)
     busy = EvaluationError(f"another run is scoring {place.result}; wait for it, or use another --out")
     try:
-        with held(place.result.with_name(f".{place.result.stem}.lock"), busy), goes_on_from(place.partial):
+        with held(place.lock, busy), goes_on_from(place.partial):
             yield
     finally:
         for folder in (place.result.parent, *place.result.parents[1:3]):

@@ -16,7 +16,7 @@ from builders.errors import BuildError, HubError
 from builders.stopping import goes_on_from, told_when_stopped
 from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
-from probesieve.options import Progress
+from probesieve.options import Progress, Workers
 from probesieve.output import guard_warnings, say
 from unqover_data import ListError, list_classes, load_lists, read_toml
 from unqover_data.errors import one_line
@@ -114,7 +114,7 @@ def build_aflite(
     ] = None,
     version: Annotated[str | None, typer.Option(help="MAJOR.MINOR.PATCH instead of the spec's own.")] = None,
     device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
+    workers: Workers = 2,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder built from other inputs.")] = False,
     progress: Progress = True,
 ) -> None:
@@ -246,6 +246,9 @@ def push(
     private: Annotated[bool, typer.Option("--private", help="Create the repository private.")] = False,
     create_pr: Annotated[bool, typer.Option("--create-pr", help="Open a pull request; tag after its merge.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and send nothing.")] = False,
+    verify: Annotated[
+        bool | None, typer.Option("--verify/--no-verify", help="Load every file back; by default up to 1 GB.")
+    ] = None,
     progress: Progress = True,
 ) -> None:
     """Push a built folder to the Hub as a tagged version.
@@ -260,7 +263,7 @@ def push(
     if not progress:
         switch_off()
     with goes_on_from(f"what {repo_id} holds"):
-        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run)
+        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run, verify=verify)
     say(pushed.summary())
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hub_fixtures import hub, make_folder, run_steps
+from tests.hub_fixtures import hub, hub_here, make_folder, run_steps
 from unqover_data import ProbeLists, read_toml
 
-__all__ = ["hub", "make_folder", "run_steps"]
+__all__ = ["hub", "hub_here", "make_folder", "run_steps"]
 
 TINY = """\
 name = "tiny"

@@ -37,6 +37,7 @@ class HubServer:
         self.hooks: list[Callable[[str, str], Answer | None]] = []
         self.faults: list[Fault] = []
         self.corrupt: set[str] = set()
+        self.ranges = True  # whether a part of a file may be asked for
         self.lock = threading.RLock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._http.daemon_threads = True
@@ -229,7 +230,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _info(self, repo: Repo, body: bytes, rev: str = "main") -> Answer:
         sha = repo.resolve(rev)
-        siblings = [{"rfilename": path} for path in sorted(repo.commits[sha].files)]
+        files = sorted(repo.commits[sha].files.items())
+        siblings = [{"rfilename": path, "size": len(file.content), "blobId": file.blob_id} for path, file in files]
         gated = "manual" if repo.gated else False
         facts = {"id": repo.id, "sha": sha, "private": repo.private, "gated": gated, "disabled": False}
         return Answer(200, {**facts, "siblings": siblings, "tags": [], "downloads": 0, "likes": 0})
@@ -352,7 +354,7 @@ class _Handler(BaseHTTPRequestHandler):
         }
         headers |= {"Content-Type": "application/octet-stream"}
         part = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if part is None:
+        if part is None or not self.hub.ranges:
             return Answer(200, content, **headers)
         first, last = int(part[1]), min(int(part[2] or len(content)), len(content) - 1)
         if first > last:

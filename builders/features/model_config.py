@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,31 +23,27 @@ def read_config(path: Path) -> dict[str, Any]:
         If it cannot be read.
     """
     config = json_of(read_bytes(path))
-    check_config(config)
-    return dict(config)
-
-
-def check_config(config: Any) -> None:
-    """Raise `FileError` for a configuration of the wrong form, or of a size that no model has."""
-    if not isinstance(config, Mapping):
+    if not isinstance(config, dict):
         raise FileError("holds no JSON object")
-    names = config.get("architectures")
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise FileError(f"has architectures {names!r}, and they must be a list of names")
+    for key in ("architectures", "input_columns"):
+        names = config.get(key)
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise FileError(f"has {key} {names!r}, which must be a list of names")
     labels = config.get("id2label")
-    if labels is not None and not (isinstance(labels, Mapping) and all(map(_is_number, labels))):
+    if labels is not None and not (isinstance(labels, dict) and all(map(_is_number, labels))):
         raise FileError("has an id2label that is no table of names by number")
     for key, value in config.items():
-        most = MOST_LABELS if key == "num_labels" else MOST_LAYERS if "layer" in key else None
-        if most is not None and isinstance(value, int) and not -1 <= value <= most:
+        most = MOST_LABELS if key == "num_labels" else MOST_LAYERS if key.endswith(("layer", "layers")) else None
+        if most is not None and isinstance(value, int) and value > most:
             raise FileError(f"has {key} {value}; the most is {most:,}")
+    return config
 
 
 def _is_number(key: object) -> bool:
     return isinstance(key, str) and len(key) < 10 and key.isascii() and key.isdigit()
 
 
-def check_fits(auto_class: str, source: str, revision: str | None, *, bytes_each: int) -> None:
+def check_fits(auto_class: str, folder: Path, *, bytes_each: int) -> None:
     """Refuse a model of transformers whose weights, as its configuration has them, no memory here can hold.
 
     Weights of a checkpoint that has fewer are made up by transformers, so what the files hold is no limit.
@@ -57,28 +52,26 @@ def check_fits(auto_class: str, source: str, revision: str | None, *, bytes_each
     ----------
     auto_class : str
         With the head that is wanted.
-    source, revision : str
-        As ``from_pretrained`` takes them.
+    folder : Path
+        With the ``config.json``.
     bytes_each : int
         Of a weight.
 
     Raises
     ------
     FileError
-        If it does not fit, or as `check_config`.
+        If it does not fit, or as `read_config`.
     Exception
         Whatever transformers raises for a configuration that it cannot use.
     """
     import torch
     import transformers
 
-    pinned: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
-    written, _ = transformers.PretrainedConfig.get_config_dict(source, **pinned)
-    check_config(written)
-    with torch.device("meta"):
-        model = getattr(transformers, auto_class).from_config(
-            transformers.AutoConfig.from_pretrained(source, **pinned), trust_remote_code=False
-        )
+    own: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    read_config(folder / "config.json")
+    config = transformers.AutoConfig.from_pretrained(str(folder), **own)
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):  # new weights must not depend on this look
+        model = getattr(transformers, auto_class).from_config(config, trust_remote_code=False)
     needed = bytes_each * sum(weight.numel() for weight in model.state_dict().values())
     here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > here:

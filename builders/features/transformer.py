@@ -29,6 +29,7 @@ from builders.features.checkpoints import (
     load_weights,
     quiet,
     refuse_chance,
+    told,
 )
 from builders.features.finetuning import finetune, schedule
 from builders.features.representation import bare_forward, head_forward, mean_forward
@@ -174,6 +175,8 @@ class TransformerRecipe:
         transformers.set_seed(seed)
         model = load_classifier(self._checkpoint, self._names)
         tokenizer = self._tokenizer(self._checkpoint, model)
+        with told(self._checkpoint), torch.inference_mode():  # the first use of the model
+            model(**tokenizer.probe("cpu"))
         steps = schedule(
             tokenizer.lengths(rows), batch_size=self._settings.batch_size, epochs=self._settings.epochs, seed=seed
         )
@@ -224,7 +227,8 @@ class TransformerRecipe:
             model = model.get_encoder()
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
-        forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
+        with told(checkpoint):  # the first use of the model
+            forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
         return TransformerEncoder(tokenizer, forward, order=None, device=self._device)
 
     def _load_classifier(self, checkpoint: Checkpoint, order: list[int] | None) -> TransformerEncoder:
@@ -232,10 +236,9 @@ class TransformerRecipe:
         refuse_chance(checkpoint, chance)
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
-        if self._settings.pooling == "mean":
-            forward = mean_forward(model)
-        else:
-            forward = head_forward(model, tokenizer.probe(self._device))
+        with told(checkpoint):  # the first use of the model
+            probe = tokenizer.probe(self._device)
+            forward = mean_forward(model) if self._settings.pooling == "mean" else head_forward(model, probe)
         return TransformerEncoder(tokenizer, forward, order=order, device=self._device)
 
     def _tokenizer(self, checkpoint: Checkpoint, model: Any) -> RowTokenizer:

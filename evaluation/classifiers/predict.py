@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evaluation.classifiers.labels import classes_in_order
 from evaluation.classifiers.sets import LabelledRows
 from evaluation.errors import EvaluationError
-from evaluation.loading import DTYPES, chosen_device, load_model, load_parts, moved
+from evaluation.loading import DTYPES, chosen_device, first_use, load_model, load_parts, moved
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice
 
 if TYPE_CHECKING:
@@ -212,12 +212,7 @@ class ImageClassifier:
 
 
 def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
-    import torch
-    from timm.data.config import resolve_data_config
-    from timm.data.transforms_factory import transforms_imagenet_eval
-    from torchvision.transforms import Compose
-
-    from builders.features.image_models import Checkpoint, Forward, load
+    from builders.features.image_models import Checkpoint, load
 
     check_choice("dtype", dtype, DTYPES)
     checkpoint = Checkpoint(folder=Path(ref.path)) if ref.local else Checkpoint(repository=ref.path, sha=ref.sha)
@@ -226,6 +221,19 @@ def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
         raise EvaluationError(
             f"{ref.name} has no trained classifier, only features: pass a model with its output layer"
         )
+    with first_use(ref):
+        return _timm_parts(ref, model, dtype=dtype, device=device)
+
+
+def _timm_parts(ref: ModelRef, model: Any, *, dtype: str, device: str) -> ImageModel:
+    """Make what goes around a model of its own configuration, and try it."""
+    import torch
+    from timm.data.config import resolve_data_config
+    from timm.data.transforms_factory import transforms_imagenet_eval
+    from torchvision.transforms import Compose
+
+    from builders.features.image_models import Forward
+
     data: Any = resolve_data_config({}, model=model, use_test_size=True)  # type: ignore[no-untyped-call]
     if (channels := data["input_size"][0]) != _CHANNELS:
         raise EvaluationError(f"{ref.name} takes images of {channels} channels, and images are read as RGB")
@@ -238,13 +246,22 @@ def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
         normalize=False,
     )
     forward = Forward(moved(model, device), torch.device(device), dtype)
+    transform = Compose(pixels.transforms[:-1])  # the last makes a tensor
+    forward.logits(torch.from_numpy(np.array(transform(_blank()))).movedim(-1, 0)[None])
     return ImageModel(
         forward.logits,
-        Compose(pixels.transforms[:-1]),  # the last makes a tensor
+        transform,
         _classes_of_timm(model),
         {name: data[name] for name in ("input_size", "crop_pct", "crop_mode", "interpolation", "mean", "std")},
         torch.device(device).type == "cuda",
     )
+
+
+def _blank() -> Image:
+    """Make an image to try a model on."""
+    from PIL import Image
+
+    return Image.new("RGB", (64, 48))
 
 
 def _classes_of_timm(model: Any) -> tuple[tuple[str, ...], ...]:
@@ -277,6 +294,8 @@ def _transformers_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel
         )
         return made
 
+    with first_use(ref):
+        forward(torch.from_numpy(transform(_blank()))[None])
     return ImageModel(
         forward,
         transform,

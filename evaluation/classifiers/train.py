@@ -211,8 +211,8 @@ def train_classifier(
     HubError
         If the model cannot be had from the Hub.
     """
-    if seed < 0:
-        raise EvaluationError(f"--seed must be at least 0, not {seed}")
+    if not 0 <= seed < 2**32:
+        raise EvaluationError(f"--seed must be from 0 to 2**32 - 1, not {seed}")
     machine = machine or Machine()
     columns = _columns(data, inputs)
     recipe = _recipe(data, columns, settings, machine)

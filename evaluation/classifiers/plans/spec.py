@@ -243,8 +243,9 @@ def load_plan(name: str) -> Plan:
 
 def _faults(plan: Plan) -> Iterator[str]:
     """What is wrong with a plan, in words; the first is enough."""
-    if not plan.seeds or min(plan.seeds) < 0 or len(set(plan.seeds)) < len(plan.seeds):
-        yield f"seeds must be one or more numbers from 0, each once, not {list(plan.seeds)}"
+    seeds = plan.seeds
+    if not seeds or not 0 <= min(seeds) <= max(seeds) < 2**32 or len(set(seeds)) < len(seeds):
+        yield f"seeds must be one or more numbers from 0 to 2**32 - 1, each once, not {list(seeds)}"
     if odd := [name for name in (*plan.sets, *plan.models) if not is_file_name(name)]:
         yield f"names of sets and models become folders, and {odd[0]!r} cannot"
     for name, one in plan.sets.items():
