@@ -10,14 +10,13 @@ import contextlib
 import hashlib
 import json
 import re
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from builders.atomic import whole_folder, write_text
 from builders.errors import BuildError
 
 MANIFEST = "manifest.json"
@@ -30,11 +29,27 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Built:
-    """A dataset folder, and whether this call wrote it or found it as it would have written it."""
+    """A dataset folder, and whether this call wrote it or found it as it would have written it.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it lies.
+    manifest : dict
+        Its manifest.
+    fresh : bool
+        Whether this call wrote it.
+    seconds : mapping of str to float
+        Wall-clock time of each stage of this call, where there are stages.
+    reused : tuple of str
+        Stages that found what they make.
+    """
 
     folder: Path
     manifest: Manifest
     fresh: bool
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    reused: tuple[str, ...] = ()
 
 
 def check_version(version: str) -> None:
@@ -60,18 +75,12 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises
     ------
     BuildError
-        If `target` exists and `overwrite` is false, or if it exists and is not a dataset folder of ours.
+        If `target` exists and `overwrite` is false, if it exists and is not a dataset folder of ours, or if another
+        run is writing it.
     """
     check_target(target, overwrite=overwrite)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
-    partial.mkdir()
-    try:
+    with whole_folder(target, check=lambda: check_target(target, overwrite=overwrite)) as partial:
         yield partial
-        _put(partial, target, overwrite=overwrite)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def check_outside(path: Path) -> None:
@@ -92,22 +101,6 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise BuildError(f"{target} holds no {MANIFEST}, so it is not ours to replace; choose another --out")
 
 
-def _put(partial: Path, target: Path, *, overwrite: bool) -> None:
-    """Rename, after another look: the target may have appeared or changed while the build ran."""
-    if not target.exists():
-        partial.rename(target)
-        return
-    check_target(target, overwrite=overwrite)
-    replaced = partial.with_name(f"{partial.name}-replaced")
-    target.rename(replaced)
-    try:
-        partial.rename(target)
-    except BaseException:
-        replaced.rename(target)
-        raise
-    shutil.rmtree(replaced)
-
-
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
     """Write `facts` with the library versions and the size and SHA-256 of every file; the last step of a build.
 
@@ -125,7 +118,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
     }
     manifest: Manifest = {**facts, "versions": _versions(), "files": files}
     manifest["sha256"] = _digest(manifest)
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     return manifest
 
 

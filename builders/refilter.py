@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.disk import told_when_full
+from builders.atomic import scratch
 from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_target, check_version, is_current, verify_folder
+from builders.locks import claimed
 from builders.progress import without_bars_of_datasets
 from builders.workspace import Workspace
 
@@ -81,11 +81,10 @@ def refilter(
     if not overwrite and is_current(target, known):
         return Built(target, verify_folder(target), fresh=False)
     check_target(target, overwrite=overwrite)
-    out.mkdir(parents=True, exist_ok=True)
-    with told_when_full(out), tempfile.TemporaryDirectory(prefix=".refilter-", dir=out) as cache:
-        space = Workspace(Path(cache))
+    with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
+        space = Workspace(cache)
         with space.timed("source"):
-            splits, outcomes = _read(folder, manifest, Path(cache))
+            splits, outcomes = _read(folder, manifest, cache)
         ends = np.cumsum([0, *(len(splits[name]) for name in scored_splits)])
         bounds = {name: slice(*ends[i : i + 2].tolist()) for i, name in enumerate(scored_splits)}
         stored = _joined([outcomes[name] for name in bounds])

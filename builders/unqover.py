@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.atomic import write_text
 from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
 from builders.figures import Figure, counts
@@ -71,8 +72,8 @@ def build_unqover(
         example = example_row(lists, config=facts["default_config"])
         drawn = (PICTURE, " ".join(panel.alt for panel in panels)) if panels else None
         card = probe_card(lists, facts, example, drawn)
-        (partial / "README.md").write_text(front_matter(facts, infos) + "\n" + card, encoding="utf-8")
-        (partial / "eval.yaml").write_text(benchmark(facts), encoding="utf-8")
+        write_text(partial / "README.md", front_matter(facts, infos) + "\n" + card)
+        write_text(partial / "eval.yaml", benchmark(facts))
         manifest = write_manifest(partial, facts)
     return Built(target, manifest, fresh=True)
 

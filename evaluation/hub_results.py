@@ -10,10 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
+from builders.atomic import write_text
 from builders.cards import dataset_info, front_matter
 from builders.folder import Manifest, check_version, new_folder, write_manifest
+from builders.text import code, markdown
 from evaluation.errors import EvaluationError
-from evaluation.store import read_json, write_text
+from evaluation.store import read_json
 
 
 def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -50,7 +52,6 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
     written = []
     for name, some in entries.items():
         path = folder / ".eval_results" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, yaml.safe_dump(eval_result_entries_to_yaml(some), sort_keys=False, allow_unicode=True))
         written.append(path)
     return written
@@ -170,18 +171,18 @@ def _card(results: Any) -> str:
     for result in results:
         dataset = result["dataset"]
         lines.append(
-            f"| `{_config_of(result)}` | {result['rows']:,} | {result['metrics']['mu']['value']:.4f} "
-            f"| {dataset['name']} {dataset['version']} | `{dataset['revision']}` |"
+            f"| {code(_config_of(result), cell=True)} | {result['rows']:,} | {result['metrics']['mu']['value']:.4f} "
+            f"| {markdown(dataset['name'])} {dataset['version']} | {code(dataset['revision'], cell=True)} |"
         )
     name, sha = result["model"]["name"], result["model"]["sha"]
     return f"""\
-# Probe-set scores of {name}
+# Probe-set scores of {markdown(name)}
 
 > These numbers **measure stereotyping associations** of one model on the names, templates and statements of the sets
 > below. They certify nothing: other words and tasks may show other associations.
 
-Model `{name}` at `{sha}`. Each row has the `id` of a row of its set and S of both subjects, in both orders (`12`:
-subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
+Model {code(name)} at {code(sha)}. Each row has the `id` of a row of its set and S of both subjects, in both orders
+(`12`: subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
 
 {chr(10).join(lines)}
 """

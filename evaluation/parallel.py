@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from builders.stopping import kept_from_children
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
 
@@ -45,7 +46,9 @@ def in_parallel(
     with parallel_config(**backend_arguments(backend, at_once)):
         parallel = Parallel(n_jobs=at_once, return_as="generator_unordered" if backend == HERE else "list")
         if backend == HERE:
-            yield from parallel(delayed(function)(*call) for call in left)
+            with kept_from_children():  # the call itself starts the processes
+                results = parallel(delayed(function)(*call) for call in left)
+            yield from results
             return
         # The other backends give nothing back before all is finished, so they get some at a time.
         while some := list(itertools.islice(left, 4 * at_once)):

@@ -8,7 +8,6 @@ file a finished shard; a run with the same settings continues it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builders.atomic import whole_file, write_text
+from builders.locks import held
+from builders.stopping import goes_on_from, undisturbed
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef
 
@@ -90,20 +92,14 @@ def locked(place: Place) -> Iterator[None]:
         If another run is in it.
     """
     place.result.parent.mkdir(parents=True, exist_ok=True)
-    lock = place.result.with_name(f".{place.result.stem}.lock")
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = f"another run is scoring {place.result}; wait for it, or use another --out"
-            raise EvaluationError(message) from error
-        try:
+    busy = EvaluationError(f"another run is scoring {place.result}; wait for it, or use another --out")
+    try:
+        with held(place.result.with_name(f".{place.result.stem}.lock"), busy), goes_on_from(place.partial):
             yield
-        finally:
-            lock.unlink(missing_ok=True)
-            for folder in (place.result.parent, *place.result.parents[1:3]):
-                with contextlib.suppress(OSError):  # not empty
-                    folder.rmdir()
+    finally:
+        for folder in (place.result.parent, *place.result.parents[1:3]):
+            with contextlib.suppress(OSError):  # not empty
+                folder.rmdir()
 
 
 def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, overwrite: bool = False) -> int:
@@ -129,8 +125,7 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
             shutil.rmtree(place.partial)
     if not (place.partial / SETTINGS).is_file():
         shutil.rmtree(place.partial, ignore_errors=True)
-        place.partial.mkdir()
-        pq.write_table(rows, place.partial / ROWS)
+        write_table(rows, place.partial / ROWS)
         write_json(place.partial / SETTINGS, settings)
     return -(-len(rows) // ROWS_PER_SHARD)
 
@@ -147,16 +142,8 @@ def shard_rows(place: Place, number: int) -> pa.Table:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a Parquet file that is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(table, unfinished, compression="zstd")
-    unfinished.replace(path)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file that is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    with whole_file(path) as unfinished:
+        pq.write_table(table, unfinished, compression="zstd")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -189,8 +176,9 @@ def finish(place: Place, result: Mapping[str, Any], scores: pa.Table) -> None:
 
 def abandon(place: Place) -> None:
     """Remove an unfinished run, unless it has a finished shard to go on from."""
-    if not any(place.partial.glob("shard-*.parquet")):
-        shutil.rmtree(place.partial, ignore_errors=True)
+    with undisturbed():
+        if not any(place.partial.glob("shard-*.parquet")):
+            shutil.rmtree(place.partial, ignore_errors=True)
 
 
 def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from probesieve.options import Progress
+from probesieve.output import say
 
 
 def demo(
@@ -28,4 +29,4 @@ def demo(
     if not progress:
         switch_off()
     for paragraph in run_demo(Places(build, models, results, report), seed=seed):
-        print(f"{paragraph}\n", flush=True)
+        say(f"{paragraph}\n")

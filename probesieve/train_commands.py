@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from probesieve.options import Progress, Workers
+from probesieve.output import say
 
 
 def train(
@@ -71,9 +72,9 @@ def train(
     folders = []
     for trained in train_seeds(request, out, seeds=seed or [0], machine=machine):
         folders.append(trained.folder)
-        print(f"{'Trained' if trained.fresh else 'Was there'}: {trained.folder}", flush=True)
+        say(f"{'Trained' if trained.fresh else 'Was there'}: {trained.folder}")
     if score:
-        print(f"\n{markdown(score_seeds(folders, data, splits=score, machine=machine, out=results))}")
+        say(f"\n{markdown(score_seeds(folders, data, splits=score, machine=machine, out=results))}")
 
 
 def tables(
@@ -103,6 +104,6 @@ def tables(
         switch_off()
     machine = Machine(device=device, workers=workers)
     made = reproduce(load_plan(plan), out, tables=table, machine=machine, data=data, limit=limit)
-    print(f"{made.text}\nStored: {out / TABLES[0]}")
+    say(f"{made.text}\nStored: {out / TABLES[0]}")
     if made.missing:
         raise typer.Exit(1)

@@ -150,9 +150,10 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
         if found != expected:
             raise ListError([f"--lists released: {path} has SHA-256 {found}, not the pinned {expected}; not used"])
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-            file.write(data)
-        Path(file.name).replace(target)
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=target.parent) as beside:
+            whole = Path(beside) / target.name
+            whole.write_bytes(data)  # with the permissions of new files, which a temporary file has not
+            whole.replace(target)
     return folder
 
 

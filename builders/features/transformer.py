@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builders.atomic import whole_folder, write_text
 from builders.errors import BuildError
 from builders.features.checkpoints import (
     Checkpoint,
@@ -30,7 +31,7 @@ from builders.features.checkpoints import (
     refuse_chance,
     told,
 )
-from builders.features.finetuning import finetune, schedule, sync_files
+from builders.features.finetuning import finetune, schedule
 from builders.features.representation import bare_forward, head_forward, mean_forward
 from builders.features.text_encoder import RowTokenizer, TransformerEncoder
 
@@ -187,13 +188,9 @@ class TransformerRecipe:
         finetune(
             model, steps, collate, folder, settings=self._settings, dtype=self._dtype, device=self._device, seed=seed
         )
-        partial = folder / f".{_MODEL}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        with quiet():
-            model.save_pretrained(partial)
-            tokenizer.tokenizer.save_pretrained(partial)
-        sync_files(partial)
-        partial.rename(folder / _MODEL)
+        with quiet(), whole_folder(folder / _MODEL) as unfinished:
+            model.save_pretrained(unfinished)
+            tokenizer.tokenizer.save_pretrained(unfinished)
         for checkpoint in folder.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)
 
@@ -276,9 +273,7 @@ def _claim(folder: Path, run: Mapping[str, Any]) -> None:
         if different := fields_that_differ(before, json.loads(json.dumps(run))):
             raise BuildError(f"{folder} holds another fine-tuning ({different}); remove it, or give another folder")
         return
-    beside = folder / f".{_RUN}.partial"
-    beside.write_text(json.dumps(run, indent=1, sort_keys=True), encoding="utf-8")
-    beside.replace(path)
+    write_text(path, json.dumps(run, indent=1, sort_keys=True))
 
 
 def _hash(rows: Dataset) -> str:

@@ -59,8 +59,12 @@ class Classifier(Protocol):
     def facts(self) -> dict[str, Any]:
         """What a result says of how inputs were made."""
 
-    def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
-        """Give what the model says of all rows, some at a time and in order."""
+    def outputs(self, rows: LabelledRows, *, part: int | None = None) -> Iterator[Outputs]:
+        """Give what the model says of all rows, some at a time and in order.
+
+        With `part`, no batch has rows from both sides of a multiple of it, so that what is said of so many rows does
+        not depend on what came before them: on where a run was cut.
+        """
 
 
 def load_classifier(
@@ -126,9 +130,9 @@ class TextClassifier:
         self.classes = (classes_in_order(loaded.model.config.id2label),)
         self.facts = {"max_length": self._most}
 
-    def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
+    def outputs(self, rows: LabelledRows, *, part: int | None = None) -> Iterator[Outputs]:
         """Give logits; rows longer than the model takes are cut."""
-        for block in self.encoder(rows).encoded(rows.data):
+        for block in self.encoder(rows).encoded(rows.data, part=part):
             yield Outputs(block.features)
 
     def encoder(self, rows: LabelledRows) -> TransformerEncoder:
@@ -184,22 +188,24 @@ class ImageClassifier:
         self._model, self._batch_size, self._workers = model, batch_size, workers
         self.classes, self.facts, self.forward = model.classes, model.facts, model.forward
 
-    def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
+    def outputs(self, rows: LabelledRows, *, part: int | None = None) -> Iterator[Outputs]:
         """Give logits, and which images cannot be decoded."""
-        for size, pixels, broken in self.batches(rows):
+        for size, pixels, broken in self.batches(rows, part=part):
             logits = np.full((size, len(self.classes[0])), np.nan, np.float32)
             readable = [place for place in range(size) if place not in broken]
             if pixels is not None:
                 logits[readable] = self.forward(pixels).float().cpu().numpy()
             yield Outputs(logits, {place: str(error) for place, error in broken.items()})
 
-    def batches(self, rows: LabelledRows) -> Iterator[tuple[int, torch.Tensor | None, Mapping[int, Exception]]]:
+    def batches(
+        self, rows: LabelledRows, *, part: int | None = None
+    ) -> Iterator[tuple[int, torch.Tensor | None, Mapping[int, Exception]]]:
         """Give the size of each batch, its images that can be decoded, and why the others cannot, by their place."""
         from builders.features.image_data import ImageRows, loaded_apart
         from builders.features.images import batches_in_order
 
         images = ImageRows(rows.data, rows.inputs[0], self._model.transform)
-        batches = batches_in_order(len(rows), self._batch_size)
+        batches = batches_in_order(len(rows), self._batch_size, part=part)
         loader = loaded_apart(images, batches, workers=self._workers, pinned=self._model.on_gpu)
         for batch, (pixels, broken) in zip(batches, loader, strict=True):
             yield len(batch), pixels, broken

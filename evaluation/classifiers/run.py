@@ -233,7 +233,7 @@ def _evaluate(
         shards = store.open_partial(place, settings, rows.facts, overwrite=overwrite)
         try:
             score_missing(place, shards, rows, labels, how, broken_share=options.broken_share)
-        except EvaluationError:
+        except BaseException:
             store.abandon(place)
             raise
         predictions, seconds = store.merge_shards(place, shards)
