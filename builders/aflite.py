@@ -21,11 +21,12 @@ from builders.features.esim import EsimRecipe, EsimSettings
 from builders.features.images import ImageRecipe
 from builders.features.store import StoredFeatures, compute_features, read_features, reordered
 from builders.features.transformer import TransformerRecipe, TransformerSettings
-from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline, draw_order
+from builders.filtered import CONFIGS, REMOVED, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
-from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, sha256, verify_folder
 from builders.locks import claimed
+from builders.names import check_names, check_set_name, check_version, inside
 from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
@@ -106,8 +107,9 @@ def build_aflite(
     """
     spec = replace(spec, version=spec.version if version is None else version)
     check_version(spec.version)
-    space = Workspace(work or out / ".work" / spec.folder_name)
-    for path in (out / spec.folder_name, space.root / "lock"):
+    check_set_name(spec.folder_name)
+    space = Workspace(work or inside(out, ".work", spec.folder_name))
+    for path in (inside(out, spec.folder_name), space.root / "lock"):
         check_outside(path)
     with told_when_full(space.root), claimed(out / spec.folder_name), space.held():
         return _build(
@@ -127,10 +129,11 @@ def _build(
 ) -> Built:
     with space.timed("source"):
         rows = read_source(spec.source, work=space.root / "source", path=source)
+    check_names({CONFIGS[0]: rows.splits})
     recipe = None if features else make_recipe(spec, rows, machine)
     share = spec.share if recipe else 0.0
     inputs = _inputs(spec, rows, share, recipe, features)
-    target = out / spec.folder_name
+    target = inside(out, spec.folder_name)
     facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
         return Built(target, verify_folder(target), fresh=False)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from builders.disk import told_when_full
 from builders.errors import BuildError
-from builders.locks import held
+from builders.locks import claimed
 from builders.stopping import undisturbed
 
 
@@ -134,10 +134,8 @@ def _mode(made: Path) -> int:
 @contextlib.contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """Yield the hidden name, with nothing of a killed run there; nothing stays under it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
-    busy = BuildError(f"another run is writing {path}: wait for it, or choose another place")
-    with held(unfinished.with_name(f"{unfinished.name}.lock"), busy):
+    with claimed(path):
         _remove(unfinished)
         try:
             yield unfinished

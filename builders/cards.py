@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from builders.owner_words import SECTION
 from builders.probes import asked_column
 from builders.text import code, markdown
 from unqover_data import ProbeLists
@@ -217,7 +218,7 @@ def probe_card(
         _provenance(lists, facts),
         "## Citation\n\nThe method is UnQover's; the idea of the negative statements is StereoSet's.\n\n" + _CITATIONS,
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(sections) + "\n" + SECTION
 
 
 def worked_example(row: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from builders.owner_words import SECTION
 from builders.text import code, fenced, markdown
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def filtered_card(facts: Mapping[str, Any], findings: Findings, alts: Mapping[st
         f"## Provenance\n\n{_provenance(facts)}",
         _citations(facts),
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(sections) + "\n" + SECTION
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

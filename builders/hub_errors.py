@@ -239,7 +239,8 @@ def _watched() -> Iterator[None]:
 
     def look(response: Any, *_: Any, **__: Any) -> None:
         status, headers = response.status_code, response.headers
-        if status in _BUSY:
+        unclear = status in (403, 404) and "x-error-code" not in headers and "/resolve/" in str(response.url)
+        if status in _BUSY or unclear:  # a Hub says why, and what does not say so is not known to be missing
             said = headers.get("x-error-message", "")
             raise Unusable(status, said=said, retry_after=_seconds(headers.get("retry-after")))
         if status == 200 and "text/html" in headers.get("content-type", "") and "x-repo-commit" not in headers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from filelock import FileLock, Timeout
 from builders.errors import BuildError
 from builders.stopping import undisturbed
 
+_claimed: set[tuple[int, str]] = set()
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
@@ -56,12 +58,22 @@ def held(file: Path, busy: Exception) -> Iterator[None]:
 def claimed(target: Path, option: str = "--out") -> Iterator[None]:
     """Keep other runs from writing `target`, a file or a folder, while the block makes it.
 
+    Blocks of one thread may lie in each other: a command claims at its start what its last step writes.
+
     Raises
     ------
     BuildError
         If another run does.
     """
+    mine = (threading.get_ident(), str(target.absolute()))
+    if mine in _claimed:
+        yield
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
     busy = BuildError(f"another run is writing {target}: wait for it, or choose another {option}")
     with held(target.with_name(f".{target.name}.lock"), busy):
-        yield
+        _claimed.add(mine)
+        try:
+            yield
+        finally:
+            _claimed.discard(mine)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from builders.errors import BuildError
 from builders.features.esim import EsimSettings
 from builders.features.images import ImageSettings
 from builders.features.transformer import TransformerSettings
-from builders.folder import check_version
+from builders.names import check_set_name, check_version
 from builders.sources.spec import SourceSpec
 from builders.tables import from_table, to_table
 from unqover_data.files import FileError, InvalidError, read_bytes, toml_of
@@ -27,7 +26,6 @@ _TIED = {
     "encoder.model": ("encoder.revision", "encoder.weights"),
     "source.id": ("source.revision", "source.config"),
 }
-_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 Settings = TransformerSettings | EsimSettings | ImageSettings
 ENCODERS: dict[str, type[Settings]] = {
@@ -214,8 +212,7 @@ def _spec(table: dict[str, Any], where: str) -> SetSpec:
     settings = from_table(ENCODERS[kind], encoder, f"{where}: encoder")
     spec = from_table(SetSpec, table | {"encoder_kind": kind, "encoder": settings}, where)
     check_version(spec.version)
-    if not _NAME.fullmatch(spec.name):
-        raise BuildError(f"{where}: name must be letters, digits, '.', '_' or '-', not {spec.name!r}")
+    check_set_name(spec.folder_name)
     if not 0 <= spec.seed < 2**32:
         raise BuildError(f"{where}: seed must be from 0 to 2**32 - 1, not {spec.seed}")
     if not spec.source.filtered or len(set(spec.source.filtered)) != len(spec.source.filtered):

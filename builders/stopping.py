@@ -52,6 +52,8 @@ def watch() -> None:
 def be_over() -> None:
     """Heed no signal from here on: the run is over, and only the interpreter has to end."""
     _state.over = True
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
@@ -64,17 +66,17 @@ def told_when_stopped() -> Iterator[None]:
     try:
         try:
             yield
-        except SystemExit:
-            raise
-        except BaseException:
-            _state.over = True
-            if _state.number is None:
+        except BaseException as error:
+            finished = isinstance(error, SystemExit) and error.code != 128 + signal.SIGINT  # typer's for Ctrl-C
+            if finished or _state.number is None:
                 raise
+            _state.over = True
     except Stopped:  # another, before the first was told
         _state.over = True
-    if _state.number is not None and _state.over:
+    if _state.over and (number := _state.number) is not None:
+        _state.number = None  # told once, where blocks lie in each other
         sys.stderr.write(f"{visible(_last_line())}\n")
-        sys.exit(128 + _state.number)
+        sys.exit(128 + number)
 
 
 def _last_line() -> str:

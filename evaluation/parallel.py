@@ -44,12 +44,13 @@ def in_parallel(
 
     left = iter(calls)
     with parallel_config(**backend_arguments(backend, at_once)):
-        parallel = Parallel(n_jobs=at_once, return_as="generator_unordered" if backend == HERE else "list")
         if backend == HERE:
-            with kept_from_children():  # the call itself starts the processes
+            with kept_from_children():  # here joblib starts its processes
+                parallel = Parallel(n_jobs=at_once, return_as="generator_unordered")
                 results = parallel(delayed(function)(*call) for call in left)
             yield from results
             return
+        parallel = Parallel(n_jobs=at_once)
         # The other backends give nothing back before all is finished, so they get some at a time.
         while some := list(itertools.islice(left, 4 * at_once)):
             yield from parallel(delayed(function)(*call) for call in some)

@@ -182,7 +182,7 @@ def evaluate(
             "versions": store.versions(),
             **aggregates_of(rows, scores, seed=options.seed),
         }
-        store.finish(place, result, scores)
+        result = store.finish(place, result, scores)
     return ProbeScores(result, place.result, fresh=True)
 
 

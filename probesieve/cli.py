@@ -246,6 +246,9 @@ def push(
     private: Annotated[bool, typer.Option("--private", help="Create the repository private.")] = False,
     create_pr: Annotated[bool, typer.Option("--create-pr", help="Open a pull request; tag after its merge.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and send nothing.")] = False,
+    verify: Annotated[
+        bool | None, typer.Option("--verify/--no-verify", help="Load every file back; by default up to 1 GB.")
+    ] = None,
     progress: Progress = True,
 ) -> None:
     """Push a built folder to the Hub as a tagged version.
@@ -260,7 +263,7 @@ def push(
     if not progress:
         switch_off()
     with goes_on_from(f"what {repo_id} holds"):
-        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run)
+        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run, verify=verify)
     say(pushed.summary())
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from builders.arrays import open_npy
 from builders.atomic import sync, write_text
 from builders.errors import BuildError
 from builders.features.encoder import Encoded, Encoder
@@ -290,10 +291,9 @@ def read_features(path: Path, *, n_rows: Mapping[str, int], work: Path | None = 
 
 def _open_npy(path: Path) -> NDArray[Any]:
     try:
-        return npy.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise BuildError(f"features {path} cannot be mapped as .npy ({reason}); save an array of floats anew") from None
+        return open_npy(path)
+    except ValueError as error:
+        raise BuildError(f"features {path} cannot be mapped as .npy ({error}); save an array of floats anew") from None
 
 
 def _open_safetensors(path: Path) -> NDArray[Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from builders.embedded import check_embedded
 from builders.filtered import CONFIGS
 from builders.sources.spec import IMAGE
 from evaluation.built_sets import BuiltSet
@@ -137,6 +138,8 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     ------
     EvaluationError
         If a file is missing or was edited.
+    BuildError
+        If an image has no bytes.
     HubError
         If it cannot be fetched.
     """
@@ -148,6 +151,7 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     }
     inputs, names = tuple(manifest["columns"]), tuple(manifest["labels"][CONFIGS[0]])
     data = _images(files) if inputs == (IMAGE,) else _texts(files)
+    check_embedded(data, f"{split} of {built.name}")
     sizes = [manifest["configs"][config][split]["rows"] for config in files]
     group = manifest.get("breakdown")
     broken_down = [group] if group and group not in (*inputs, "label") else []
@@ -174,7 +178,8 @@ def _texts(files: dict[str, list[Path]]) -> Dataset:
     from datasets import Dataset
 
     tables = [pq.read_table(file) for paths in files.values() for file in paths]
-    return Dataset(pa.concat_tables(tables, promote_options="permissive"))
+    # Our files declare no types beside Arrow's; those that others declare would be decoded.
+    return Dataset(pa.concat_tables(tables, promote_options="permissive").replace_schema_metadata(None))
 
 
 def _images(files: dict[str, list[Path]]) -> Dataset:

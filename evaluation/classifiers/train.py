@@ -23,6 +23,7 @@ from builders.features.checkpoints import fields_that_differ
 from builders.features.images import ImageRecipe, ImageSettings
 from builders.features.transformer import TransformerRecipe, TransformerSettings
 from builders.locks import claimed
+from builders.names import as_file_name, inside
 from builders.specs import read_override
 from builders.stopping import goes_on_from
 from builders.tables import from_table
@@ -215,7 +216,7 @@ def train_classifier(
     machine = machine or Machine()
     columns = _columns(data, inputs)
     recipe = _recipe(data, columns, settings, machine)
-    target = out / (name or default_name(data, settings, seed=seed, inputs=inputs))
+    target = inside(out, name or default_name(data, settings, seed=seed, inputs=inputs))
     record = {
         "data": dict(data.facts),
         "rows": len(data.rows),
@@ -224,7 +225,7 @@ def train_classifier(
         "recipe": dict(recipe.identity()),
         "versions": store.versions(),
     }
-    work = out / ".work" / target.name
+    work = inside(out, ".work", target.name)
     with claimed(target), told_when_full(work), goes_on_from(work):
         if target.exists():
             _check_same(target, record)
@@ -243,7 +244,7 @@ def default_name(data: TrainingRows, settings: Settings, *, seed: int, inputs: S
     parts = [data.facts["name"], subset, *(inputs or ()), model, f"seed{seed}"]
     if limit := data.facts.get("limit"):
         parts.insert(2, str(limit))
-    return "_".join(map(str, parts))
+    return as_file_name("_".join(map(str, parts)))
 
 
 def _columns(data: TrainingRows, inputs: Sequence[str] | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders.errors import BuildError
+from builders.names import is_file_name
 from builders.tables import from_table
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
@@ -211,6 +212,8 @@ def _faults(spec: OodSpec) -> Iterator[str]:
     """What is wrong with a spec, in words; the first is enough."""
     if spec.modality not in MODALITIES:
         yield f"modality must be one of {', '.join(MODALITIES)}, not {spec.modality!r}"
+    if odd := [name for name in (spec.name, *spec.splits) if not is_file_name(name)]:
+        yield f"a name or split becomes part of a path, and {odd[0]!r} cannot"
     if bool(spec.labels) == bool(spec.classes):
         yield "needs either labels or classes"
     if len(set(spec.labels)) < len(spec.labels):

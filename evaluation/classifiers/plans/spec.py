@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.errors import BuildError
+from builders.names import is_file_name
 from builders.tables import from_table
 from evaluation.classifiers.ood import list_sets
 from evaluation.errors import EvaluationError
@@ -245,6 +246,8 @@ def _faults(plan: Plan) -> Iterator[str]:
     seeds = plan.seeds
     if not seeds or not 0 <= min(seeds) <= max(seeds) < 2**32 or len(set(seeds)) < len(seeds):
         yield f"seeds must be one or more numbers from 0 to 2**32 - 1, each once, not {list(seeds)}"
+    if odd := [name for name in (*plan.sets, *plan.models) if not is_file_name(name)]:
+        yield f"names of sets and models become folders, and {odd[0]!r} cannot"
     for name, one in plan.sets.items():
         if (one.folder is None) == (one.build is None):
             yield f"set {name} needs either a folder or a spec to build"
@@ -255,6 +258,8 @@ def _faults(plan: Plan) -> Iterator[str]:
             yield f"model {name} is like {model.like!r}, which is no model of the plan"
         if not model.trained and (model.settings or model.like or model.inputs or model.blank):
             yield f"model {name} is words or people and is not trained: leave out all but head and that"
+        if model.annotators is not None and not all(map(is_file_name, model.annotators.split("/"))):
+            yield f"model {name}: annotators must be a file in the folder of downloads, not {model.annotators!r}"
         if model.words and model.annotators:
             yield f"model {name} is either words or people (annotators), not both"
     for table in plan.tables:
