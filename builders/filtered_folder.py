@@ -19,8 +19,8 @@ from builders.findings import Findings
 from builders.folder import Built, new_folder, write_manifest
 from builders.pictures import draw, draw_gallery
 from builders.similarity import SIMILARITY, heat_maps, write_similarity
-from builders.text import visible
 from builders.workspace import Workspace
+from unqover_data.signs import visible
 
 if TYPE_CHECKING:
     from datasets import Dataset
