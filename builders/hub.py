@@ -15,6 +15,8 @@ from typing import Any
 from builders.errors import BuildError, HubError
 from builders.folder import MANIFEST, check_version, read_manifest, sha256, verify_folder
 from builders.hub_client import RemoteFile, Repository, check_repo_id
+from builders.hub_errors import Asked, offline
+from builders.hub_files import recall, remember
 
 _CARD = "README.md"
 _logger = logging.getLogger(__name__)
@@ -151,7 +153,7 @@ def push_folder(
 
 
 def resolve_revision(repo_id: str, revision: str = "main") -> str:
-    """Commit sha that a revision of a dataset means now, for ``load_dataset(..., revision=sha)``.
+    """Commit sha that a revision of a dataset means now, offline as the Hub said last.
 
     ``load_dataset`` may give another revision from its cache, with a warning only, when the one asked for
     cannot be had (huggingface/datasets issue 7928); a sha just given by the Hub is there to be had.
@@ -170,7 +172,13 @@ def resolve_revision(repo_id: str, revision: str = "main") -> str:
     HubError
         If there is no such repository or revision, it is private or gated for this token, or no answer came.
     """
-    return Repository(repo_id).resolve(revision)
+    check_repo_id(repo_id)
+    asked = Asked("find", repo_id, "dataset", revision)
+    if offline():
+        return recall(asked)
+    sha = Repository(repo_id).resolve(revision)
+    remember(asked, sha)
+    return sha
 
 
 def verify_revision(folder: Path, repo_id: str, revision: str) -> str:

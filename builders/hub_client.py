@@ -5,29 +5,25 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
+from builders.hub_errors import Asked, ask, told, without_xet_elsewhere
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import DatasetInfo
 
-HUB = "https://huggingface.co"
+T = TypeVar("T")
+_TIMEOUT = 30  # seconds
+
 _NAME = re.compile(r"(?=.{1,96}$)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
-_BY_STATUS = {
-    401: "{endpoint} refused the token (401): run `hf auth login` again, or set HF_TOKEN to a valid one",
-    403: "the token has no right to {doing} {repo} (403): use one with write access to {org}",
-    409: "{endpoint} will not {doing} {repo} (409): it was created this moment, or the token cannot see it",
-    412: "{repo} was changed by someone else during this push (412): nothing was committed; push again",
-    429: "{endpoint} asks to slow down (429): wait a few minutes, then run the same command again",
-}
 
 
 def check_repo_id(repo_id: str) -> None:
@@ -88,16 +84,14 @@ class Repository:
     def __init__(self, repo_id: str, *, write: bool = False) -> None:
         """Find the token and set the client up."""
         check_repo_id(repo_id)
-        _without_xet_elsewhere()
+        without_xet_elsewhere()
         from huggingface_hub import HfApi, get_token
 
         self.id = repo_id
-        self._token: str | None = None
-        self._api: HfApi = HfApi()
         with self._told("find a token for"):
-            self._token = get_token()
-        self._api = HfApi(token=self._token or False, library_name="probesieve")
-        if write and not self._token:
+            token = get_token()
+        self._api: HfApi = HfApi(token=token or False, library_name="probesieve")
+        if write and not token:
             raise HubError(
                 f"no Hugging Face token was found: run `hf auth login`, or set HF_TOKEN to a token "
                 f"that may write to {repo_id.split('/')[0]}"
@@ -110,12 +104,14 @@ class Repository:
 
     def check_token(self) -> None:
         """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
-        account = {}
+        from huggingface_hub.errors import HfHubHTTPError
+
+        account: Mapping[str, Any] = {}
         with self._told("find the owner of the token for"):
             try:
                 account = self._api.whoami()
-            except _transport_error() as error:  # asked too often, or a token that may not ask: proves nothing
-                if _status(error) in (401, None):
+            except HfHubHTTPError as error:  # asked too often, or a token that may not ask: proves nothing
+                if error.response.status_code == 401:
                     raise
         role = account.get("auth", {}).get("accessToken", {}).get("role")
         if role == "read":
@@ -125,44 +121,50 @@ class Repository:
         """Where the repository is, None when it does not exist as far as the token can see."""
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-        with self._told("read"):
+        def found() -> DatasetInfo | None:
             try:
-                info = self._api.dataset_info(self.id)
+                return self._api.dataset_info(self.id, timeout=_TIMEOUT)
             except GatedRepoError:
                 raise
             except RepositoryNotFoundError:
                 return None
+
+        if (info := self._ask("read", found)) is None:
+            return None
         if info.id != self.id:
             raise HubError(f"{self.id} is called {info.id} on the Hub; push to that name")
         return State(sha=str(info.sha), private=bool(info.private))
 
     def tags(self) -> list[str]:
         """Names of the tags, in the Hub's order."""
-        with self._told("read the tags of"):
-            return [tag.name for tag in self._api.list_repo_refs(self.id, repo_type="dataset").tags]
+        refs = self._ask("read the tags of", lambda: self._api.list_repo_refs(self.id, repo_type="dataset"))
+        return [tag.name for tag in refs.tags]
 
     def resolve(self, revision: str) -> str:
         """Commit sha of a branch, tag, pull request or commit, asked of the Hub and of no cache."""
         from huggingface_hub.errors import RevisionNotFoundError
 
-        info = None
-        with self._told("read"), contextlib.suppress(RevisionNotFoundError):
-            info = self._api.dataset_info(self.id, revision=revision) if revision else None
+        def found() -> DatasetInfo | None:
+            try:
+                return self._api.dataset_info(self.id, revision=revision, timeout=_TIMEOUT) if revision else None
+            except RevisionNotFoundError:
+                return None
+
+        info = self._ask("read", found)
         if info is None or info.sha is None:
             known = [*self.tags(), "main"]
             close = difflib.get_close_matches(revision, known, n=1, cutoff=0.5)
             hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
             raise HubError(f"{self.id} has no revision {revision!r}; {hint}")
         if info.gated:
-            with self._told("read"):
-                self._api.auth_check(self.id, repo_type="dataset")
+            self._ask("read", lambda: self._api.auth_check(self.id, repo_type="dataset"))
         return info.sha
 
     def files(self, sha: str) -> dict[str, RemoteFile]:
         """Every file of a commit but ``.gitattributes``, which is the Hub's own."""
         from huggingface_hub.hf_api import RepoFile
 
-        with self._told("list the files of"):
+        def listed() -> dict[str, RemoteFile]:
             tree = self._api.list_repo_tree(self.id, recursive=True, revision=sha, repo_type="dataset")
             return {
                 entry.path: RemoteFile(entry.size, entry.lfs.sha256 if entry.lfs else None, entry.blob_id)
@@ -170,15 +172,21 @@ class Repository:
                 if isinstance(entry, RepoFile) and entry.path != ".gitattributes"
             }
 
+        return self._ask("list the files of", listed)
+
     @contextlib.contextmanager
     def downloaded(self, sha: str, name: str) -> Iterator[Path]:
         """Give one file of a commit, fetched anew into a folder of its own that goes when the block ends."""
         with tempfile.TemporaryDirectory(prefix="probesieve-hub-") as folder:
-            with self._told(f"load {name} of"):
-                path = self._api.hf_hub_download(
-                    self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+
+            def download() -> Path:
+                return Path(
+                    self._api.hf_hub_download(
+                        self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+                    )
                 )
-            yield Path(path)
+
+            yield self._ask(f"load {name} of", download)
 
     def sum_of(self, sha: str, name: str) -> str:
         """SHA-256 of the bytes that the Hub serves for a file of a commit."""
@@ -220,7 +228,7 @@ class Repository:
             try:
                 self._api.create_tag(self.id, tag=name, revision=sha, repo_type="dataset")
             except HfHubHTTPError as error:
-                if _status(error) != 409:
+                if error.response.status_code != 409:
                     raise
         if (found := self.resolve(name)) != sha:
             raise HubError(
@@ -228,57 +236,10 @@ class Repository:
                 f"moved, so commit {sha[:12]} stays untagged: build a higher version and push that"
             )
 
-    @contextlib.contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def _ask(self, doing: str, action: Callable[[], T]) -> T:
+        """Ask what changes nothing, again where that may help; see `builders.hub_errors`."""
+        return ask(action, Asked(doing, self.id, "dataset"))
+
+    def _told(self, doing: str) -> contextlib.AbstractContextManager[None]:
         """Turn whatever the client raises into a `HubError` of one line without the token."""
-        try:
-            yield
-        except (_transport_error(), OSError, RuntimeError, ValueError) as error:
-            line = " ".join(self._line(error, doing).split())
-            raise HubError(line.replace(self._token, "***") if self._token else line) from None
-
-    def _line(self, error: BaseException, doing: str) -> str:
-        from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
-
-        while _status(error) is None and error.__cause__ is not None:
-            error = error.__cause__
-        endpoint = self._api.endpoint
-        if isinstance(error, GatedRepoError):
-            login = "" if self._token else ", log in with `hf auth login`"
-            return f"{self.id} is gated: ask for access at {self.url}{login}, then run the same command again"
-        if isinstance(error, RepositoryNotFoundError):
-            hint = "your token cannot see it" if self._token else "run `hf auth login` or set HF_TOKEN"
-            return f"{self.id} does not exist on {endpoint}, or is private: {hint}"
-        if status := _status(error):
-            facts = {"endpoint": endpoint, "doing": doing, "repo": self.id, "org": self.id.split("/")[0]}
-            if status in _BY_STATUS:
-                return _BY_STATUS[status].format(**facts)
-            said = getattr(error, "server_message", None) or "no reason given"
-            return f"cannot {doing} {self.id}: {endpoint} answered {status} ({said})"
-        reason = f"{type(error).__name__}: {error}"
-        if isinstance(error, ValueError) or getattr(error, "filename", None):
-            return f"cannot {doing} {self.id}: {reason}"
-        where = f"no answer from {endpoint} ({reason}); check the network and HF_ENDPOINT"
-        return f"cannot {doing} {self.id}: {where}"
-
-
-def _transport_error() -> type[Exception]:
-    """What the client's HTTP library raises: requests, httpx or httpx2, by the version of huggingface_hub."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    return cast(type[Exception], HfHubHTTPError.__bases__[0])
-
-
-def _status(error: BaseException) -> int | None:
-    """HTTP status of an error, None if there was no answer."""
-    return getattr(getattr(error, "response", None), "status_code", None)
-
-
-def _without_xet_elsewhere() -> None:
-    """Turn Xet off for any Hub but huggingface.co: others lack it, and the client does not fall back."""
-    if os.environ.get("HF_ENDPOINT", HUB).rstrip("/") == HUB or "HF_HUB_DISABLE_XET" in os.environ:
-        return
-    os.environ["HF_HUB_DISABLE_XET"] = "1"
-    from huggingface_hub import constants
-
-    constants.HF_HUB_DISABLE_XET = True  # for when something else imported the client before
+        return told(Asked(doing, self.id, "dataset", write=True))

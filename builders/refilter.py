@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.atomic import scratch
 from builders.disk import told_when_full
 from builders.embedded import check_embedded
 from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
-from builders.folder import Built, check_target, check_version, is_current, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, verify_folder
+from builders.locks import claimed
+from builders.names import check_version, inside
 from builders.progress import without_bars_of_datasets
 from builders.sources.raw import innermost, one_line
 from builders.workspace import Workspace
@@ -76,18 +78,18 @@ def refilter(
     if n >= scored:
         raise BuildError(f"n must be below the {scored:,} scored rows, not {n:,}")
     scored_splits = manifest["inputs"]["source"]["filtered"]
-    target = out / manifest["name"]
+    target = inside(out, manifest["name"])
     origin = {"version": manifest["version"], "sha256": manifest["sha256"]}
     inputs = {**manifest["inputs"], "filter": {**settings, "n": n, "tau": tau}, "refiltered_from": origin}
     known = {"name": manifest["name"], "version": version, "inputs": inputs}
-    if not overwrite and is_current(target, known):
-        return Built(target, verify_folder(target), fresh=False)
-    check_target(target, overwrite=overwrite)
-    out.mkdir(parents=True, exist_ok=True)
-    with told_when_full(out), tempfile.TemporaryDirectory(prefix=".refilter-", dir=out) as cache:
-        space = Workspace(Path(cache))
+    check_outside(target)
+    with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
+        if not overwrite and is_current(target, known):
+            return Built(target, verify_folder(target), fresh=False)
+        check_target(target, overwrite=overwrite)
+        space = Workspace(cache)
         with space.timed("source"):
-            splits, outcomes = _read(folder, manifest, Path(cache))
+            splits, outcomes = _read(folder, manifest, cache)
         ends = np.cumsum([0, *(len(splits[name]) for name in scored_splits)])
         bounds = {name: slice(*ends[i : i + 2].tolist()) for i, name in enumerate(scored_splits)}
         stored = _joined([outcomes[name] for name in bounds])
@@ -202,8 +204,10 @@ def _rows(files: Sequence[Path], features: Any, cache: Path) -> Dataset:
     from datasets import Dataset
 
     try:
-        with without_bars_of_datasets():
+        with told_when_full(cache), without_bars_of_datasets():
             return Dataset.from_parquet([str(file) for file in files], features=features, cache_dir=str(cache))
+    except BuildError:
+        raise
     except Exception as error:  # those of `datasets` have no base in common
         raise BuildError(
             f"{files[0]} cannot be read with the columns that README.md declares ({one_line(innermost(error))}); build "

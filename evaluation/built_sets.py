@@ -8,6 +8,7 @@ from pathlib import Path
 
 from builders.folder import MANIFEST, Manifest, read_manifest, sha256
 from builders.hub import resolve_revision
+from builders.hub_files import fetch, remove_damaged
 from evaluation.errors import EvaluationError
 
 
@@ -58,11 +59,20 @@ class BuiltSet:
             If one is missing or was edited.
         """
         wanted = list(names)
-        folder = self.folder if self.local else _download(self.source, self.revision, wanted)
-        for name in wanted:
-            if not (folder / name).is_file() or sha256(folder / name) != self.manifest["files"][name]["sha256"]:
-                raise EvaluationError(f"{folder}: {name} is missing or was edited; build or fetch the set again")
+        folder = self.folder if self.local else fetch(self.source, self.revision, wanted, "dataset")
+        wrong = self._wrong(folder, wanted)
+        if wrong and not self.local:
+            remove_damaged(folder / name for name in wrong)
+            fetch(self.source, self.revision, wrong, "dataset")
+            wrong = self._wrong(folder, wrong)
+        if wrong:
+            raise EvaluationError(f"{folder}: {wrong[0]} is missing or was edited; build or fetch the set again")
         return [folder / name for name in wanted]
+
+    def _wrong(self, folder: Path, names: Iterable[str]) -> list[str]:
+        """Which files are not those of the manifest."""
+        sums = {name: self.manifest["files"][name]["sha256"] for name in names}
+        return [name for name in sums if not (folder / name).is_file() or sha256(folder / name) != sums[name]]
 
 
 def find_built(source: str, revision: str | None = None) -> BuiltSet:
@@ -95,11 +105,5 @@ def find_built(source: str, revision: str | None = None) -> BuiltSet:
             f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
         )
     sha = resolve_revision(source, revision or "main")
-    path = _download(source, sha, [MANIFEST])
+    path = fetch(source, sha, [MANIFEST], "dataset")
     return BuiltSet(source, sha, False, path, read_manifest(path))
-
-
-def _download(repo_id: str, sha: str, names: list[str]) -> Path:
-    from huggingface_hub import snapshot_download
-
-    return Path(snapshot_download(repo_id, repo_type="dataset", revision=sha, allow_patterns=names))

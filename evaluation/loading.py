@@ -6,11 +6,15 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from builders.errors import HubError
+from builders.features.checkpoints import first_line, quiet
+from builders.features.model_config import check_fits
+from builders.features.weight_errors import weights_line
 from evaluation.errors import EvaluationError
 from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice
+from unqover_data.files import FileError
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -24,6 +28,7 @@ _CLASSES: dict[Kind, tuple[str, str]] = {
 }
 # Tables that a model fills by itself.
 _COMPUTED = re.compile(r"position_ids$|token_type_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+_SENTENCE = "Who was it? \u2603 Nobody knows, and nobody asks."
 _POOLER = re.compile(r"(^|\.)pooler\.")  # feeds nothing but classifiers
 
 
@@ -77,10 +82,33 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
     """
     chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
     model, tokenizer = load_parts(ref, chosen, "AutoTokenizer", dtype=dtype)
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+    with first_use(ref, chosen):
+        special = len(set(tokenizer.all_special_ids))
+    if len(tokenizer) <= special:
         raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
     device = chosen_device(device)
-    return Loaded(ref, moved(model, device), tokenizer, device, dtype, token_limit(model, tokenizer))
+    model = moved(model, device)
+    with first_use(ref, chosen):
+        limit = token_limit(model, tokenizer)
+        _answer(model, tokenizer, limit)
+    return Loaded(ref, model, tokenizer, device, dtype, limit)
+
+
+def _answer(model: Any, tokenizer: Any, limit: int | None) -> None:
+    """Let a model read a sentence with a word that it does not know."""
+    import torch
+
+    ids = torch.tensor([tokenizer(_SENTENCE)["input_ids"][:limit]], device=model.device)
+    decoded = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+    with torch.inference_mode():
+        model(input_ids=ids, **decoded)
+
+
+@contextlib.contextmanager
+def first_use(ref: ModelRef, kind: Kind | None = None) -> Iterator[None]:
+    """Use a model for the first time: what its files say wrongly, and loading did not see, ends as one line."""
+    with quiet(), _told(ref, _CLASSES[kind or ref.kind][1]):
+        yield
 
 
 def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tuple[Any, Any]:
@@ -109,16 +137,17 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
     check_choice("dtype", dtype, DTYPES)
     name, head = _CLASSES[kind]
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
-    pinned = {"revision": ref.revision, "trust_remote_code": False}
-    with _quiet(), _told(ref, head):
+    folder, own = str(ref.folder), {"trust_remote_code": False, "local_files_only": True}
+    with quiet(), _told(ref, head):
+        check_fits(name, ref.folder, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, name).from_pretrained(
-            ref.path,
+            folder,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             **{typed: getattr(torch, dtype)},
-            **pinned,
+            **own,
         )
-        maker = getattr(transformers, auto_class).from_pretrained(ref.path, **pinned)
+        maker = getattr(transformers, auto_class).from_pretrained(folder, **own)
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
     missing = {key for key in {*info["missing_keys"], *mismatched} if kind in CLASSIFIERS or not _POOLER.search(key)}
     _refuse_missing(ref, f"{head} model ({type(model).__name__})", missing, mismatched)
@@ -143,7 +172,7 @@ def moved(model: Any, device: str) -> Any:
     try:
         return model.to(device).eval()
     except (RuntimeError, AssertionError) as error:
-        raise EvaluationError(f"device {device!r} cannot be used: {_first_line(error)}") from error
+        raise EvaluationError(f"device {device!r} cannot be used: {first_line(error)}") from error
 
 
 def _refuse_missing(ref: ModelRef, what: str, missing: set[str], mismatched: set[str]) -> None:
@@ -174,55 +203,25 @@ def token_limit(model: Any, tokenizer: Any) -> int | None:
         )
         if is_table and module.padding_idx is not None:  # positions start behind the padding's
             limits.append(module.num_embeddings - module.padding_idx - 1)
-    if 0 < (length := tokenizer.model_max_length) < 1_000_000:
+    length = tokenizer.model_max_length
+    if isinstance(length, int) and 0 < length < 1_000_000:
         limits.append(length)
     return min(limits, default=None)
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' tables about weights off the terminal: what matters in them is raised."""
-    import transformers
-
-    logging: Any = transformers.logging
-    before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-        if bar:
-            logging.enable_progress_bar()
-
-
-@contextlib.contextmanager
 def _told(ref: ModelRef, head: str) -> Iterator[None]:
     """Turn what loading raises into one line."""
-    import pickle
-
-    from huggingface_hub import errors
-    from safetensors import SafetensorError
-
-    broken = (SafetensorError, pickle.UnpicklingError, EOFError)
-    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
     try:
         yield
-    except errors.GatedRepoError:
-        raise HubError(f"{ref.name} is gated: accept its terms on the Hub and log in with `hf auth login`") from None
-    except transport as error:
-        raise HubError(f"cannot fetch {ref.name} ({_first_line(error)}): check the network") from None
+    except HubError:
+        raise
     except ImportError as error:
-        raise EvaluationError(f"{ref.name} needs a package that is not installed: {_first_line(error)}") from None
-    except broken as error:
-        raise EvaluationError(f"{ref.name} has damaged weights ({_first_line(error)}): download it again") from None
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, OSError) and not ref.local:  # gated, offline, or without the file that is needed
-            raise HubError(f"files of {ref.name} at {ref.sha[:12]} cannot be had: {_first_line(error)}") from None
-        raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {_first_line(error)}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    line = lines[0] if lines else type(error).__name__
-    return line if len(line) <= 300 else line[:300] + "..."
+        raise EvaluationError(f"{ref.name} needs a package that is not installed: {first_line(error)}") from None
+    except FileError as error:
+        raise EvaluationError(f"{ref.name}: config.json {error}; download the model again") from None
+    except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
+        if line := weights_line(error, ref.folder.iterdir()):
+            raise EvaluationError(f"{ref.name} has {line}") from None
+        line = first_line(error).replace(str(ref.folder), ref.name)
+        raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {line}") from None

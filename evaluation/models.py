@@ -5,18 +5,18 @@ A name on the Hub becomes a commit sha before anything is loaded; a local folder
 
 from __future__ import annotations
 
-import contextlib
 import difflib
+import functools
 import hashlib
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-from builders.errors import HubError
+from builders.features.model_config import read_config
+from builders.hub_files import fetch, fetch_transformers, pin_model
 from evaluation.errors import EvaluationError
+from unqover_data.files import FileError
 
 Kind = Literal["qa", "mlm", "causal", "seq2seq", "text-classifier", "image-classifier"]
 Library = Literal["transformers", "timm"]
@@ -62,10 +62,10 @@ class ModelRef:
     local: bool
     library: Library = "transformers"
 
-    @property
-    def revision(self) -> str | None:
-        """What `from_pretrained` takes as revision."""
-        return None if self.local else self.sha
+    @functools.cached_property
+    def folder(self) -> Path:
+        """Where its files are, for transformers; fetched if they are on the Hub."""
+        return Path(self.path) if self.local else fetch_transformers(self.path, self.sha)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -106,14 +106,12 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
         raise EvaluationError(f"there is no folder {name}: pass a model folder or a Hub id such as org/name")
     else:
         path, local = _hub_id(name), False
-        sha = _hub_sha(path, revision)
-        config_path = _hub_config(path, sha)
+        sha = pin_model(path, revision)
+        config_path = fetch(path, sha, ["config.json"], "model") / "config.json"
     try:
-        config = json.loads(config_path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise EvaluationError(f"{name}: config.json is not JSON ({error}); download the model again") from error
-    if not isinstance(config, dict):
-        raise EvaluationError(f"{name}: config.json holds no JSON object; download the model again")
+        config = read_config(config_path)
+    except FileError as error:
+        raise EvaluationError(f"{name}: config.json {error}; download the model again") from error
     library: Library = "timm" if _is_timm(config) else "transformers"
     return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local, library)
 
@@ -156,7 +154,7 @@ def find_kind(config: Any, *, name: str = "the model") -> Kind:
     'mlm'
     """
     config = config if isinstance(config, dict) else config.to_dict()
-    architectures = [str(one) for one in config.get("architectures") or ()]
+    architectures = config.get("architectures") or []
     hint = f"pass --kind ({', '.join(KINDS)}) if you know that it can do one"
     if _is_timm(config):
         return "image-classifier"
@@ -220,55 +218,3 @@ def _folder_sha(folder: Path) -> str:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         digest.update(f"{path.name}\0{content}\n".encode())
     return digest.hexdigest()[:40]
-
-
-def _hub_sha(name: str, revision: str | None) -> str:
-    """Resolve a revision on the Hub; when offline, the one that the local cache holds."""
-    from huggingface_hub import HfApi, constants, try_to_load_from_cache
-
-    if constants.HF_HUB_OFFLINE:
-        with _told(name, revision):
-            cached = try_to_load_from_cache(name, "config.json", revision=revision or "main")
-        if isinstance(cached, str):
-            return Path(cached).parent.name
-        raise HubError(
-            f"offline (HF_HUB_OFFLINE is set) and {name} at {revision or 'main'} is not in the cache: "
-            "go online once, or pass a local folder"
-        )
-    with _told(name, revision):
-        return cast(str, HfApi().model_info(name, revision=revision, timeout=30).sha)
-
-
-def _hub_config(name: str, sha: str) -> Path:
-    from huggingface_hub import hf_hub_download
-
-    with _told(name, sha):
-        return Path(hf_hub_download(name, "config.json", revision=sha))
-
-
-@contextlib.contextmanager
-def _told(name: str, revision: str | None) -> Iterator[None]:
-    """Turn what the Hub's client raises into one line."""
-    from huggingface_hub import errors
-
-    # of httpx or requests, by the client's version
-    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
-    try:
-        yield
-    except errors.GatedRepoError:
-        line = f"{name} is gated: accept its terms at its page on the Hub and log in with `hf auth login`"
-    except errors.RepositoryNotFoundError:
-        line = f"the Hub has no model {name} that you may read: check the name, or log in with `hf auth login`"
-    except errors.RevisionNotFoundError:
-        line = f"{name} has no revision {revision!r} on the Hub"
-    except errors.EntryNotFoundError as error:
-        line = f"{name} has no config.json on the Hub, so it is no transformers model ({type(error).__name__})"
-    except errors.HFValidationError as error:
-        raise EvaluationError(f"model {name!r} is neither a folder nor a Hub id: {error}") from None
-    except (transport, OSError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        endpoint = os.environ.get("HF_ENDPOINT", "the Hub")
-        line = f"cannot ask {endpoint} about {name} ({reason}): check the network, or pass a local folder"
-    else:
-        return
-    raise HubError(line)

@@ -59,6 +59,35 @@ def hub() -> Iterator[HubServer]:
 
 
 @pytest.fixture
+def hub_here(hub: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> HubServer:
+    """The Hub that the clients of this very process ask, without a token, with an empty cache and no pauses."""
+    import datasets
+    from huggingface_hub import constants
+
+    cache = tmp_path / "home"
+    for name, value in {
+        "ENDPOINT": hub.url,
+        "HUGGINGFACE_CO_URL_TEMPLATE": hub.url + "/{repo_id}/resolve/{revision}/{filename}",
+        "HF_HUB_CACHE": str(cache / "hub"),
+        "HF_TOKEN_PATH": str(cache / "token"),
+        "HF_HUB_OFFLINE": False,
+        "HF_HUB_DISABLE_XET": True,
+        "HF_HUB_DISABLE_PROGRESS_BARS": True,
+    }.items():
+        monkeypatch.setattr(constants, name, value)
+    for name, value in {
+        "HF_ENDPOINT": hub.url,
+        "HF_DATASETS_CACHE": cache / "datasets",
+        "HF_HUB_OFFLINE": False,
+    }.items():
+        monkeypatch.setattr(datasets.config, name, value)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return hub
+
+
+@pytest.fixture
 def make_folder(tmp_path: Path) -> Make:
     def build(
         version: str = "1.0.0",

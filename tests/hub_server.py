@@ -1,22 +1,26 @@
-"""A small Hub on 127.0.0.1: what `huggingface_hub` and `datasets` ask to push and load datasets, and no more.
+"""A small Hub on 127.0.0.1: what `huggingface_hub` and `datasets` ask to push and load datasets and to load models.
 
 Files called ``*.parquet`` are kept as LFS. Every request is in `HubServer.log`. `HubServer.hooks` see each
-request first and may answer in the server's place, which is how tests make faults and races.
+request first and may answer in the server's place, which is how tests make races; `HubServer.faults` (see
+`tests.hub_faults`) spoil what is sent.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from tests.hub_store import Account, Answer, File, Repo, refusal
+from tests.hub_faults import Fault
+from tests.hub_store import Account, Answer, File, Kind, Repo, refusal
 
 
 class HubServer:
@@ -31,7 +35,9 @@ class HubServer:
         self.uploads: dict[str, bytes] = {}
         self.log: list[tuple[str, str]] = []
         self.hooks: list[Callable[[str, str], Answer | None]] = []
+        self.faults: list[Fault] = []
         self.corrupt: set[str] = set()
+        self.ranges = True  # whether a part of a file may be asked for
         self.lock = threading.RLock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._http.daemon_threads = True
@@ -47,11 +53,21 @@ class HubServer:
         self._http.server_close()
         self._thread.join()
 
-    def create(self, repo_id: str, *, private: bool = False) -> Repo:
-        repo = self.repos[repo_id] = Repo(repo_id, private=private)
+    def create(self, repo_id: str, *, private: bool = False, kind: Kind = "datasets") -> Repo:
+        repo = self.repos[repo_id] = Repo(repo_id, kind, private=private)
         attributes = File(b"*.parquet filter=lfs diff=lfs merge=lfs -text\n", lfs=False)
         repo.add("refs/heads/main", {".gitattributes": attributes}, "initial commit", None)
         return repo
+
+    def publish(self, repo_id: str, folder: Path, *, kind: Kind = "datasets", tag: str | None = None) -> str:
+        """Put a folder's files on ``main`` of a repository, new or not, and tag the commit; return its sha."""
+        repo = self.repos.get(repo_id) or self.create(repo_id, kind=kind)
+        held = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        files = {name: File(path.read_bytes(), lfs=path.suffix in _LARGE) for name, path in held.items()}
+        sha = repo.add("refs/heads/main", files, "published", repo.resolve("main"))
+        if tag is not None:
+            repo.refs[f"refs/tags/{tag}"] = sha
+        return sha
 
     def writes(self) -> list[tuple[str, str]]:
         """The requests that are not for reading only."""
@@ -71,14 +87,17 @@ class HubServer:
         self.hooks.append(hook)
 
 
-_REPO = r"/api/datasets/(?P<id>[\w.-]+/[\w.-]+)"
+_LARGE = (".parquet", ".safetensors", ".bin")
+_ID = r"(?P<id>[\w.-]+/[\w.-]+)"
+_REPO = r"/api/(?P<kind>datasets|models)/" + _ID
 _ROUTES: list[tuple[str, str, str]] = [
     ("GET", r"/api/whoami-v2", "whoami"),
     ("POST", r"/api/validate-yaml", "validate_yaml"),
     ("POST", r"/api/repos/create", "create"),
     ("PUT", r"/lfs/(?P<oid>[0-9a-f]{64})", "upload"),
-    ("POST", r"/datasets/(?P<id>[\w.-]+/[\w.-]+)\.git/info/lfs/objects/batch", "lfs_batch"),
-    ("GET", r"/datasets/(?P<id>[\w.-]+/[\w.-]+)/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "file"),
+    ("POST", r"/(?P<kind>datasets)/(?P<id>[\w.-]+/[\w.-]+)\.git/info/lfs/objects/batch", "lfs_batch"),
+    ("GET", r"/(?P<kind>datasets)/" + _ID + r"/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "file"),
+    ("GET", "/" + _ID + r"/resolve/(?P<rev>[^/]+)/(?P<path>.+)", "file"),
     ("GET", _REPO + r"(/revision/(?P<rev>[^/]+))?", "info"),
     ("GET", _REPO + r"/auth-check", "auth_check"),
     ("GET", _REPO + r"/tree/(?P<rev>[^/]+)(/(?P<path>.+))?", "tree"),
@@ -104,13 +123,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.query = {name: values[0] for name, values in parse_qs(target.query).items()}
         with self.hub.lock:
             self.hub.log.append((self.command, target.path))
-            answers = (hook(self.command, target.path) for hook in self.hub.hooks)
-            try:
-                answer = next(filter(None, answers), None) or self._route(target.path, body)
-            except Answer as refused:
-                answer = refused
-        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        self._send(answer.status, content, answer.headers)
+            fault = next((fault for fault in self.hub.faults if fault.meets(self.command, target.path)), None)
+            answer = None if fault and fault.answers else self._answered(target.path, body)
+        if fault is None:
+            assert answer is not None
+            self._send(answer)
+        else:
+            self._send_wrong(fault.spoilt(answer), fault)
+
+    def _answered(self, path: str, body: bytes) -> Answer:
+        answers = (hook(self.command, path) for hook in self.hub.hooks)
+        try:
+            return next(filter(None, answers), None) or self._route(path, body)
+        except Answer as refused:
+            return refused
 
     do_HEAD = do_POST = do_PUT = do_GET
 
@@ -127,14 +153,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(chunks)
 
-    def _send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
+    def _send(self, answer: Answer, fault: Fault | None = None) -> None:
+        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        content = fault.body(content) if fault else content
+        self.send_response(answer.status)
         common = {"Content-Type": "application/json", "Content-Length": str(len(content))}
-        for name, value in (common | headers).items():
+        for name, value in (common | answer.headers).items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            self.wfile.write(fault.kept(content) if fault else content)
+
+    def _send_wrong(self, answer: Answer, fault: Fault) -> None:
+        fault.wait()
+        with contextlib.suppress(ConnectionError):  # the client need not wait
+            if fault.cut != -1:
+                self._send(answer, fault)
+        self.close_connection = self.close_connection or fault.cut is not None
 
     def _route(self, path: str, body: bytes) -> Answer:
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -145,13 +180,14 @@ class _Handler(BaseHTTPRequestHandler):
         for verb, pattern, name in _ROUTES:
             if verb == method and (match := re.fullmatch(pattern, path)):
                 found = {key: unquote(value) for key, value in match.groupdict().items() if value is not None}
-                repo = (self._repo(found.pop("id")),) if "id" in found else ()
+                kind = found.pop("kind", "models")
+                repo = (self._repo(found.pop("id"), kind),) if "id" in found else ()
                 return getattr(self, f"_{name}")(*repo, body=body, **found)
         raise refusal(404, message=f"no such page: {path}")
 
-    def _repo(self, repo_id: str) -> Repo:
+    def _repo(self, repo_id: str, kind: str) -> Repo:
         repo = self.hub.repos.get(repo_id)
-        if repo is None or (repo.private and not self._member(repo_id)):
+        if repo is None or repo.kind != kind or (repo.private and not self._member(repo_id)):
             raise refusal(404 if self.account else 401, "RepoNotFound", "Repository not found")
         return repo
 
@@ -194,7 +230,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _info(self, repo: Repo, body: bytes, rev: str = "main") -> Answer:
         sha = repo.resolve(rev)
-        siblings = [{"rfilename": path} for path in sorted(repo.commits[sha].files)]
+        files = sorted(repo.commits[sha].files.items())
+        siblings = [{"rfilename": path, "size": len(file.content), "blobId": file.blob_id} for path, file in files]
         gated = "manual" if repo.gated else False
         facts = {"id": repo.id, "sha": sha, "private": repo.private, "gated": gated, "disabled": False}
         return Answer(200, {**facts, "siblings": siblings, "tags": [], "downloads": 0, "likes": 0})
@@ -317,7 +354,7 @@ class _Handler(BaseHTTPRequestHandler):
         }
         headers |= {"Content-Type": "application/octet-stream"}
         part = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if part is None:
+        if part is None or not self.hub.ranges:
             return Answer(200, content, **headers)
         first, last = int(part[1]), min(int(part[2] or len(content)), len(content) - 1)
         if first > last:

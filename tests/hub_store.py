@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
+
+Kind = Literal["datasets", "models"]
 
 
 class Answer(Exception):
@@ -66,9 +68,10 @@ class Commit:
 
 @dataclass
 class Repo:
-    """One dataset repository; `readers` are the accounts that a gated one has accepted."""
+    """One repository; `readers` are the accounts that a gated one has accepted."""
 
     id: str
+    kind: Kind = "datasets"
     private: bool = False
     gated: bool = False
     readers: set[str] = field(default_factory=set)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
-import os
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders.errors import BuildError, HubError
+from builders.features.model_config import check_fits, read_config
+from builders.features.weight_errors import weights_line
 from builders.folder import sha256
+from builders.hub_errors import one_line
+from builders.hub_files import fetch_transformers, pin_model
+from unqover_data.files import FileError
 
 _DECIDING = {".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".jinja"}
 # Tables that a model fills by itself; all other weights come from a checkpoint or are chance.
@@ -39,15 +43,15 @@ class Checkpoint:
     revision: str
     local: bool
 
+    @functools.cached_property
+    def folder(self) -> Path:
+        """Where its files are, fetched if they are on the Hub."""
+        return Path(self.name).expanduser() if self.local else fetch_transformers(self.name, self.revision)
+
     @property
     def source(self) -> dict[str, Any]:
-        """The arguments that let ``from_pretrained`` load just this, and run no code that came with it."""
-        path = str(Path(self.name).expanduser()) if self.local else self.name
-        return {
-            "pretrained_model_name_or_path": path,
-            "revision": None if self.local else self.revision,
-            "trust_remote_code": False,
-        }
+        """The arguments that let ``from_pretrained`` load just this, without a network or code that came with it."""
+        return {"pretrained_model_name_or_path": str(self.folder), "trust_remote_code": False, "local_files_only": True}
 
 
 def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
@@ -73,10 +77,14 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
             raise BuildError(f"revision {revision!r} was asked of {model}, a local folder; leave it out")
         if not (folder / "config.json").is_file():
             raise BuildError(f"model {model} holds no config.json, so it is no transformers model; give another folder")
+        try:
+            read_config(folder / "config.json")
+        except FileError as error:
+            raise BuildError(f"model {model}: config.json {error}; get the model again") from error
         return Checkpoint(model, _content(folder), local=True)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model, re.ASCII) or model.startswith("."):
         raise BuildError(f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}")
-    return Checkpoint(model, _commit(model, revision), local=False)
+    return Checkpoint(model, pin_model(model, revision), local=False)
 
 
 def _content(folder: Path) -> str:
@@ -84,47 +92,6 @@ def _content(folder: Path) -> str:
     for path in sorted(path for path in folder.iterdir() if path.is_file() and path.suffix in _DECIDING):
         digest.update(f"{path.name} {sha256(path)}\n".encode())
     return f"sha256:{digest.hexdigest()}"
-
-
-def _commit(model: str, revision: str | None) -> str:
-    """Commit of a revision as the Hub says, or offline as the cache remembers."""
-    from huggingface_hub import HfApi, constants, try_to_load_from_cache
-
-    wanted = revision or "main"
-    if constants.HF_HUB_OFFLINE:
-        with hub_told(model, wanted):
-            cached = try_to_load_from_cache(model, "config.json", revision=wanted)
-        if not isinstance(cached, str):
-            raise HubError(
-                f"{model} at {wanted} is not in the cache and HF_HUB_OFFLINE is set; unset it, or give a folder"
-            )
-        return Path(cached).parent.name
-    with hub_told(model, wanted):
-        return cast(str, HfApi(library_name="probesieve").model_info(model, revision=wanted, timeout=30).sha)
-
-
-@contextlib.contextmanager
-def hub_told(model: str, revision: str) -> Iterator[None]:
-    """Turn what the Hub's client raises about a model into one line."""
-    from huggingface_hub import errors
-
-    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])  # of requests or httpx, by version
-    try:
-        yield
-    except errors.HFValidationError as error:
-        raise BuildError(f"model {model!r} is no name that the Hub takes: {first_line(error)}") from None
-    except errors.GatedRepoError:
-        line = f"{model} is gated: ask for access at its page on the Hub and log in with `hf auth login`"
-    except errors.RepositoryNotFoundError:
-        line = f"the Hub has no model {model}, or it is private: check the name, or log in with `hf auth login`"
-    except errors.RevisionNotFoundError:
-        line = f"{model} has no revision {revision!r} on the Hub"
-    except (transport, ConnectionError) as error:
-        where = os.environ.get("HF_ENDPOINT", "the Hub")
-        line = f"no answer from {where} about {model} ({first_line(error)}): check the network, or give a local folder"
-    else:
-        return
-    raise HubError(line)
 
 
 def load_classifier(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:
@@ -171,7 +138,8 @@ def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **confi
     from packaging.version import Version
 
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
+        check_fits(auto_class, checkpoint.folder, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, auto_class).from_pretrained(
             **checkpoint.source,
             **{typed: getattr(torch, dtype)},
@@ -203,7 +171,7 @@ def load_config(checkpoint: Checkpoint) -> Any:
     """Load a model's configuration."""
     import transformers
 
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         return transformers.AutoConfig.from_pretrained(**checkpoint.source)
 
 
@@ -217,10 +185,12 @@ def load_tokenizer(checkpoint: Checkpoint, model: Any, *, max_length: int) -> An
     """
     import transformers
 
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         tokenizer = transformers.AutoTokenizer.from_pretrained(**checkpoint.source)
+        special = len(set(tokenizer.all_special_ids))
+        tokenizer("\u2603")  # no word of anybody's, so that what is wrong with unknown words comes out here
     name, embedded = checkpoint.name, model.get_input_embeddings().num_embeddings
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+    if len(tokenizer) <= special:
         raise BuildError(f"model {name} has no tokenizer files; put the model's tokenizer beside its weights")
     if tokenizer.pad_token_id is None:
         raise BuildError(f"model {name} has no padding token, so rows cannot be batched; give an encoder that has one")
@@ -264,22 +234,21 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told(checkpoint: Checkpoint) -> Iterator[None]:
+def told(checkpoint: Checkpoint) -> Iterator[None]:
     """Turn what loading raises into one line."""
-    from safetensors import SafetensorError
-
     name = checkpoint.name
     try:
-        with hub_told(name, checkpoint.revision):
-            yield
+        yield
     except (BuildError, HubError):
         raise
     except ImportError as error:
         raise BuildError(f"model {name} needs a package that is not installed: {first_line(error)}") from None
-    except (SafetensorError, pickle.UnpicklingError, EOFError) as error:
-        raise BuildError(f"model {name} has damaged weights ({first_line(error)}); get them again") from None
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
-        line = first_line(error)
+    except FileError as error:
+        raise BuildError(f"model {name}: config.json {error}; get the model again") from None
+    except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
+        if line := weights_line(error, checkpoint.folder.iterdir()):
+            raise BuildError(f"model {name} has {line}") from None
+        line = first_line(error).replace(str(checkpoint.folder), name)
         if "trust_remote_code" in str(error):
             line = "it needs code of its own, which is never run; give a model that transformers knows"
         elif "Unrecognized configuration class" in str(error):
@@ -290,8 +259,7 @@ def _told(checkpoint: Checkpoint) -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """First line of an error that says something, cut to what a terminal takes."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    line = lines[0] if lines else type(error).__name__
-    return line if len(line) <= 300 else f"{line[:300]}..."
+    return one_line(lines[0] if lines else type(error).__name__)
 
 
 def fields_that_differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

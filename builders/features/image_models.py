@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.errors import BuildError, HubError
+from builders.errors import BuildError
+from builders.features.model_config import read_config
+from builders.features.weight_errors import LOADING_ERRORS, weights_line
 from builders.folder import sha256
+from builders.hub_errors import one_line
+from builders.hub_files import fetch_timm, pin_model
+from unqover_data.files import FileError
 
 if TYPE_CHECKING:
     import torch
@@ -144,70 +147,24 @@ def _tags(name: str) -> str:
 
 
 def _on_hub(repository: str, revision: str | None) -> Checkpoint:
-    with _told(repository, revision):
-        from huggingface_hub import HfApi
-
-        sha = str(HfApi().model_info(repository, revision=revision, timeout=30).sha)
+    sha = pin_model(repository, revision)
     return Checkpoint(repository=repository, sha=sha, facts={"model_sha": sha})
-
-
-@contextlib.contextmanager
-def _told(repository: str, revision: str | None) -> Iterator[None]:
-    """Turn what the Hub's client raises into a `HubError` of one line."""
-    from huggingface_hub import errors
-
-    try:
-        yield
-    except errors.GatedRepoError:
-        raise HubError(f"{repository} is gated: ask for access on its page, then log in with `hf auth login`") from None
-    except errors.RepositoryNotFoundError:
-        raise HubError(
-            f"{repository} is no model on the Hub, or is private: check the name, or `hf auth login`"
-        ) from None
-    except errors.RevisionNotFoundError:
-        raise HubError(f"{repository} has no revision {revision!r}") from None
-    except errors.EntryNotFoundError:
-        raise HubError(
-            f"{repository} has no {_CONFIG} with {' or '.join(_WEIGHTS)}; a model that timm saved is needed"
-        ) from None
-    except _other_errors() as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise HubError(
-            f"cannot load {repository} from the Hub ({reason}); check the network, or give a local folder as model"
-        ) from None
-
-
-def _other_errors() -> tuple[type[Exception], ...]:
-    """What the client raises besides: the errors of its HTTP library, requests or httpx by its version."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    http = [kind for kind in HfHubHTTPError.__mro__ if kind.__module__.startswith(("httpx", "requests"))]
-    return (*http, OSError, ValueError)
-
-
-def _fetched(checkpoint: Checkpoint) -> Path:
-    if checkpoint.folder:
-        return checkpoint.folder
-    repository, sha = str(checkpoint.repository), checkpoint.sha
-    with _told(repository, sha):
-        from huggingface_hub import errors, hf_hub_download
-
-        config = Path(hf_hub_download(repository, _CONFIG, revision=sha))
-        first, second = _WEIGHTS
-        try:
-            hf_hub_download(repository, first, revision=sha)
-        except errors.EntryNotFoundError:
-            hf_hub_download(repository, second, revision=sha)
-    return config.parent
 
 
 def _config(folder: Path) -> dict[str, Any]:
     try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BuildError(f"{folder / _CONFIG} is not valid JSON ({error}); save the model again") from error
-    if not isinstance(config, dict) or not isinstance(config.get("architecture"), str):
+        config = read_config(folder / _CONFIG)
+    except FileError as error:
+        raise BuildError(f"{folder / _CONFIG} {error}; save the model again") from error
+    if not isinstance(config.get("architecture"), str):
         raise BuildError(f"{folder / _CONFIG} names no timm architecture; a model that timm saved is needed")
+    for key in ("pretrained_cfg", "model_args"):
+        if not isinstance(config.get(key, {}), dict):
+            raise BuildError(f"{folder / _CONFIG} has a {key} that is no table; save the model again")
+    for key in ("mean", "std"):
+        value = config.get("pretrained_cfg", config).get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, int | float) for one in value):
+            raise BuildError(f"{folder / _CONFIG} has a {key} that is no list of numbers; save the model again")
     return config
 
 
@@ -248,7 +205,7 @@ def load(checkpoint: Checkpoint, *, size: int | None, **rates: float) -> nn.Modu
         architecture, file = str(checkpoint.architecture), checkpoint.file
         config = _registered(architecture).to_dict()
     else:
-        folder = _fetched(checkpoint)
+        folder = checkpoint.folder or fetch_timm(str(checkpoint.repository), str(checkpoint.sha))
         architecture, file = _architecture(folder), _weights_in(folder)
         written = _config(folder)
         config = {"label_names": written.get("label_names"), **written.get("pretrained_cfg", written)}
@@ -281,7 +238,9 @@ def _made(architecture: str, **given: Any) -> nn.Module:
 
     try:
         model: nn.Module = timm.create_model(architecture, **given)
-    except (TypeError, AssertionError, ValueError) as error:
+    except (RuntimeError, KeyError):  # of weights, see `load`
+        raise
+    except Exception as error:  # whatever the arguments in somebody else's file may raise
         settings = ", ".join(f"{name} = {value}" for name, value in given.items() if not name.startswith("pretrained"))
         reason = " ".join(str(error).split())
         raise BuildError(
@@ -306,19 +265,16 @@ def read_weights(file: Path) -> dict[str, Any]:
     BuildError
         If the file is not readable as weights.
     """
-    import pickle
-
     import torch
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         if file.suffix == ".safetensors":
             return load_file(file)
         state = torch.load(file, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, EOFError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise BuildError(f"{file} cannot be read as weights ({reason})") from error
+    except LOADING_ERRORS as error:
+        line = weights_line(error, [file]) or f"weights that cannot be read: {one_line(error)}"
+        raise BuildError(f"{file} has {line}") from error
     state = state.get("state_dict", state) if isinstance(state, dict) else None
     if not state or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise BuildError(f"{file} holds no weights: a mapping of names to tensors is needed")

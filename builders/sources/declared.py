@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.errors import HubError
-from builders.sources.raw import one_line
+from builders.hub_files import fetch, files_of
 
 _CARDS = ("README.md", ".huggingface.yaml")  # in which `datasets` looks
 
@@ -17,8 +17,11 @@ def check_declared(name: str, sha: str) -> None:
 
     `datasets` looks them up while it only prepares to load, by path on this machine and by address on others.
     """
-    for card in _CARDS:
-        for pattern in _patterns(_content(name, sha, card)):
+    held = files_of(name, sha, "dataset")
+    cards = [card for card in _CARDS if card in held]
+    folder = fetch(name, sha, cards, "dataset")
+    for card in cards:
+        for pattern in _patterns(_content(folder / card)):
             if "://" in pattern or "::" in pattern or pattern.startswith(("/", "~")) or ".." in Path(pattern).parts:
                 raise HubError(
                     f"{name} at {sha[:12]} declares data outside of its repository ({pattern!r} in {card}): it is not "
@@ -26,25 +29,13 @@ def check_declared(name: str, sha: str) -> None:
                 )
 
 
-def _content(name: str, sha: str, card: str) -> Any:
+def _content(card: Path) -> Any:
     import yaml
-    from huggingface_hub import DatasetCard, hf_hub_download
-    from huggingface_hub.constants import HF_HUB_OFFLINE
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    from huggingface_hub import DatasetCard
 
     try:
-        path = Path(hf_hub_download(name, card, repo_type="dataset", revision=sha))
-    except Exception as error:  # those of the client's HTTP libraries have no base in common
-        absent = isinstance(error, EntryNotFoundError)
-        if absent and (HF_HUB_OFFLINE or not isinstance(error, LocalEntryNotFoundError)):
-            return {}
-        raise HubError(
-            f"{card} of {name} at commit {sha[:12]} could not be had ({one_line(error)}): check the network and run "
-            "the same again"
-        ) from error
-    try:
-        text = path.read_text(encoding="utf-8")
-        return {"configs": DatasetCard(text).data.get("configs")} if card.endswith(".md") else yaml.safe_load(text)
+        text = card.read_text(encoding="utf-8")
+        return {"configs": DatasetCard(text).data.get("configs")} if card.suffix == ".md" else yaml.safe_load(text)
     except Exception:  # `datasets` cannot read it either, and says why
         return {}
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from builders.errors import HubError
 from builders.hub import resolve_revision
+from builders.hub_errors import Asked, ask, missing_offline, offline
+from builders.hub_files import fetch, note, noted
 from builders.sources.arrange import check_filtered
 from builders.sources.declared import check_declared
 from builders.sources.raw import RawSource, innermost, listed, one_line
@@ -24,16 +27,48 @@ def read_hub(spec: SourceSpec) -> RawSource:
     """
     name = str(spec.id)
     sha = _resolve(name, spec)
-    check_declared(name, sha)
-    builder = _builder(name, spec.config, sha)
-    files = {str(split): list(some) for split, some in (builder.config.data_files or {}).items()}
-    # Given another revision from its cache, `datasets` only warns.
-    if not files or any(f"@{sha}/" not in str(file) for some in files.values() for file in some):
-        raise HubError(f"commit {sha[:12]} of {name} could not be had: check the network and run the same again")
-    check_filtered(files, spec)
-    loaded = _loaded(builder, f"{name} at {sha[:12]}")
+    asked = Asked("load", name, "dataset", sha)
+    if offline():
+        loaded = _as_prepared(asked, spec)
+        splits = list(loaded)
+    else:
+        check_declared(name, sha)
+        builder = _builder(asked, spec.config)
+        splits, files = _files(builder, sha)
+        if not files:
+            raise HubError(f"commit {sha[:12]} of {name} could not be had: check the network and run the same again")
+        check_filtered(splits, spec)
+        fetch(name, sha, files, "dataset")
+        loaded = _loaded(builder, f"{name} at {sha[:12]}")
+        note(asked, sha, _prepared(spec), {"config_name": builder.config.name, "version": str(builder.config.version)})
+    check_filtered(splits, spec)
     origin = f"{name}, config {spec.config} (Hub)" if spec.config else f"{name} (Hub)"
-    return RawSource({split: loaded[split] for split in files}, sha, origin)
+    return RawSource({split: loaded[split] for split in splits}, sha, origin)
+
+
+def _files(builder: Any, sha: str) -> tuple[list[str], list[str]]:
+    """Return a dataset's splits and its files; no files if any is of another commit, of which `datasets` only warns."""
+    data = {str(split): [str(file) for file in some] for split, some in (builder.config.data_files or {}).items()}
+    parts = [file.partition(f"@{sha}/") for some in data.values() for file in some]
+    return list(data), [path for _, _, path in parts] if all(path for _, _, path in parts) else []
+
+
+def _prepared(spec: SourceSpec) -> str:
+    return f"prepared-{spec.config or ''}"
+
+
+def _as_prepared(asked: Asked, spec: SourceSpec) -> Any:
+    """Return what `datasets` made of the commit in an earlier run, without a network."""
+    from datasets.packaged_modules.cache.cache import Cache
+
+    sha, name = str(asked.revision), asked.repo
+    made = noted(asked, sha, _prepared(spec))
+    if not isinstance(made, dict):
+        raise HubError(missing_offline(asked))
+    builder = Cache(repo_id=name, dataset_name=name.split("/")[-1], hash=sha, **made)
+    if not Path(builder.cache_dir, "dataset_info.json").is_file():
+        raise HubError(missing_offline(asked))
+    return _loaded(builder, f"{name} at {sha[:12]}")
 
 
 def _resolve(name: str, spec: SourceSpec) -> str:
@@ -50,17 +85,20 @@ def _resolve(name: str, spec: SourceSpec) -> str:
         raise
 
 
-def _builder(name: str, config: str | None, sha: str) -> Any:
+def _builder(asked: Asked, config: str | None) -> Any:
     from datasets import load_dataset_builder
 
-    try:
-        return load_dataset_builder(name, config, revision=sha)
-    except Exception as error:  # those of `datasets` and of its HTTP libraries have no base in common
-        known = _configs(name, sha) if isinstance(error, ValueError) else []
-        if known and config not in known:
-            wanted = f"has no config {config!r}; it has" if config else "needs a config, one of"
-            raise HubError(f"{name} {wanted} {listed(known, 20)}") from error
-        raise HubError(f"{name} at {sha[:12]} cannot be loaded: {one_line(error)}") from error
+    def built() -> Any:
+        try:
+            return load_dataset_builder(asked.repo, config, revision=asked.revision)
+        except ValueError as error:
+            known = _configs(asked.repo, str(asked.revision))
+            if known and config not in known:
+                wanted = f"has no config {config!r}; it has" if config else "needs a config, one of"
+                raise HubError(f"{asked.repo} {wanted} {listed(known, 20)}") from error
+            raise
+
+    return ask(built, asked)
 
 
 def _configs(name: str, sha: str) -> list[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from builders.disk import told_when_full
+from builders.atomic import whole_folder
 from builders.errors import BuildError
 from builders.folder import sha256
 from builders.progress import progress
@@ -39,29 +37,17 @@ class RawSource:
 def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> Path:
     """Give the folder in `work` that `write` filled for the same `facts`, now or in an earlier run.
 
-    It is filled under another name and renamed, so it is complete whenever it is there. What a killed run left of
-    it is removed; `work` belongs to one build at a time.
+    It is complete whenever it is there.
 
     Raises
     ------
     BuildError
         If the disk is full.
     """
-    name = f"source-{hashlib.sha256(repr((_LAYOUT, *facts)).encode()).hexdigest()[:16]}"
-    folder = work / name
-    if folder.is_dir():
-        return folder
-    for left in work.glob(f".{name}.partial-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    partial = work / f".{name}.partial-{secrets.token_hex(4)}"
-    try:
-        with told_when_full(work):
-            partial.mkdir(parents=True)
-            write(partial)
-            partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    folder = work / f"source-{hashlib.sha256(repr((_LAYOUT, *facts)).encode()).hexdigest()[:16]}"
+    if not folder.is_dir():
+        with whole_folder(folder) as unfinished:
+            write(unfinished)
     return folder
 
 

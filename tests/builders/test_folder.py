@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from builders.errors import BuildError
-from builders.folder import MANIFEST, check_names, is_current, new_folder, read_manifest, verify_folder, write_manifest
+from builders.folder import MANIFEST, is_current, new_folder, read_manifest, verify_folder, write_manifest
+from builders.names import check_names
 from builders.unqover import build_unqover
 from unqover_data import ProbeLists
 

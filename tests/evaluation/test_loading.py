@@ -12,7 +12,9 @@ import pytest
 from builders.errors import HubError
 from evaluation.errors import EvaluationError
 from evaluation.loading import load_model
-from evaluation.models import ModelRef, resolve_model
+from evaluation.models import resolve_model
+from tests.hub_faults import Fault
+from tests.hub_server import HubServer
 
 GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 96}
 MODELS: dict[str, tuple[Any, ...]] = {
@@ -108,21 +110,86 @@ def test_what_cannot_be_loaded_is_one_clear_line(make_model: Any, tmp_path: Path
         load_model(ref)
 
 
-def test_the_hub_is_asked_for_the_sha_and_never_for_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    import transformers
+def test_a_model_of_the_hub_is_the_one_of_its_folder(make_model: Any, hub_here: HubServer, tmp_path: Path) -> None:
+    import torch
 
-    asked: list[dict[str, Any]] = []
+    folder = tmp_path / "model"
+    shutil.copytree(folder_of(make_model, "bert qa"), folder)
+    here = load_model(resolve_model(str(folder)))
+    (folder / "mine.py").write_text("raise SystemExit", encoding="utf-8")
+    (folder / "flax_model.msgpack").write_bytes(b"for another library")
+    torch.save(here.model.state_dict(), folder / "pytorch_model.bin")
+    sha = hub_here.publish("org/model", folder, kind="models", tag="v1")
+    loaded = load_model(resolve_model("org/model", "v1"))
+    assert loaded.ref.sha == sha
+    assert loaded.tokenizer.get_vocab() == here.tokenizer.get_vocab()
+    weights = here.model.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in loaded.model.state_dict().items())
+    (loaded.ref.folder / "model.safetensors").resolve().write_bytes(b"cut")
+    fetched = {path.split("/")[-1] for how, path in hub_here.log if how == "GET" and "/resolve/" in path}
+    assert not fetched & {"mine.py", "flax_model.msgpack", "pytorch_model.bin"}
 
-    def from_pretrained(path: str, **options: Any) -> None:
-        asked.append({"path": path, **options})
-        raise OSError("You are trying to access a gated repo.\nMake sure to have access to it")
 
-    monkeypatch.setattr(transformers.AutoModelForQuestionAnswering, "from_pretrained", from_pretrained)
-    with pytest.raises(HubError, match=r"files of org/model at abcabcabcabc cannot be had: You are trying to access a"):
-        load_model(ModelRef("org/model", "org/model", "abc" * 13 + "a", "qa", local=False))
-    assert asked[0]["path"] == "org/model"
-    assert asked[0]["revision"] == "abc" * 13 + "a"
-    assert asked[0]["trust_remote_code"] is False
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
+def test_a_fault_of_the_hub_is_not_taken_for_a_model_without_the_file(
+    make_model: Any, hub_here: HubServer, name: str
+) -> None:
+    hub_here.publish("org/model", folder_of(make_model, "bert qa"), kind="models")
+    hub_here.faults.append(Fault("HEAD", f"/{name}$", status=500))
+    with pytest.raises(HubError, match=rf"cannot fetch {name} of org/model: {hub_here.url} answered 500"):
+        load_model(resolve_model("org/model"))
+
+
+def test_weights_that_were_damaged_in_the_cache_are_removed_when_they_cannot_be_loaded(
+    make_model: Any, hub_here: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub_here.publish("org/model", folder_of(make_model, "bert qa"), kind="models")
+    ref = resolve_model("org/model")
+    weights = ref.folder / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.resolve().write_bytes(b"\xff" * len(whole))
+    monkeypatch.setattr("builders.hub_files._SMALL", 0)  # as for weights of a usual size
+    with pytest.raises(EvaluationError, match=r"model.safetensors removed; run the same command again"):
+        load_model(ref)
+    assert load_model(resolve_model("org/model")).limit == 96
+    assert weights.read_bytes() == whole
+
+
+class Code:
+    """What a pickle may hold besides tensors."""
+
+    def __reduce__(self) -> Any:
+        return (print, ("ran",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("code", r"pickle that holds more than tensors \(print\): it is refused, because .* could run code; convert"),
+        ("cut", r"has damaged weights \(.*\): get them again"),
+        ("text", r"has damaged weights \(.*\): get them again"),
+    ],
+)
+def test_a_pickle_that_holds_code_is_refused_and_a_broken_one_is_damaged(
+    make_model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
+) -> None:
+    import torch
+
+    folder = tmp_path / "pickled"
+    shutil.copytree(folder_of(make_model, "bert qa"), folder)
+    state: dict[str, Any] = dict(load_model(resolve_model(str(folder))).model.state_dict())
+    (folder / "model.safetensors").unlink()
+    file = folder / "pytorch_model.bin"
+    torch.save(state | ({"code": Code()} if change == "code" else {}), file)
+    if change != "code":
+        file.write_bytes(file.read_bytes()[:5000] if change == "cut" else b"version https://git-lfs.github.com/spec/v1")
+    with pytest.raises(EvaluationError, match=message) as caught:
+        load_model(resolve_model(str(folder)))
+    line = str(caught.value)
+    assert "\n" not in line
+    assert "weights_only" not in line
+    assert "damaged" not in line or change != "code"
+    assert "ran" not in capsys.readouterr().out
 
 
 def test_code_in_a_repository_is_never_run(make_model: Any, tmp_path: Path) -> None:

@@ -1,21 +1,18 @@
-"""From a name to a pinned checkpoint of a known kind, without a network."""
+"""From a name to a pinned checkpoint of a known kind, without any but 127.0.0.1."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import huggingface_hub
 import pytest
 
-from builders.errors import HubError
-from evaluation import models
+from builders.errors import BuildError, HubError
 from evaluation.errors import EvaluationError
 from evaluation.models import find_kind, resolve_model
-
-SHA = "0123456789" * 4
+from tests.hub_faults import Fault
+from tests.hub_server import HubServer
 
 
 @pytest.mark.parametrize(
@@ -67,7 +64,7 @@ def test_a_folder_is_pinned_by_its_content(tmp_path: Path) -> None:
     name = write_config(tmp_path / "model", architectures=["BertForMaskedLM"])
     (tmp_path / "model" / "model.safetensors").write_bytes(b"one")
     first = resolve_model(name)
-    assert (first.kind, first.local, first.revision, len(first.sha)) == ("mlm", True, None, 40)
+    assert (first.kind, first.local, first.folder, len(first.sha)) == ("mlm", True, Path(name), 40)
     assert resolve_model(name) == first
     (tmp_path / "model" / "README.md").write_text("only words", encoding="utf-8")
     assert resolve_model(name).sha == first.sha
@@ -89,91 +86,61 @@ def test_a_name_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="revision 'v1' cannot be had of the local folder"):
         resolve_model(write_config(tmp_path / "model"), "v1")
     (tmp_path / "model" / "config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"config.json is not JSON"):
+    with pytest.raises(EvaluationError, match=r"config.json is not valid JSON"):
         resolve_model(str(tmp_path / "model"))
 
 
 @pytest.fixture
-def online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
-    """A Hub that has org/model at one commit; gives what was asked for."""
-    asked: list[Any] = []
+def published(hub_here: HubServer, tmp_path: Path) -> str:
+    """The sha of org/model, which has a configuration and no weights."""
     write_config(tmp_path / "hub", architectures=["BertForQuestionAnswering"])
-
-    def model_info(_self: Any, name: str, *, revision: str | None, timeout: float) -> Any:
-        asked.append((name, revision))
-        return SimpleNamespace(sha=SHA)
-
-    def download(name: str, file: str, *, revision: str) -> str:
-        asked.append((name, file, revision))
-        return str(tmp_path / "hub" / file)
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", model_info)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    return asked
+    return hub_here.publish("org/model", tmp_path / "hub", kind="models", tag="v1.0")
 
 
-def test_a_revision_becomes_a_sha_before_anything_is_loaded(online: list[Any]) -> None:
+def test_a_revision_becomes_a_sha_before_anything_is_loaded(hub_here: HubServer, published: str) -> None:
     ref = resolve_model("org/model", "v1.0")
-    assert (ref.sha, ref.revision, ref.kind, ref.local) == (SHA, SHA, "qa", False)
-    assert online == [("org/model", "v1.0"), ("org/model", "config.json", SHA)]
+    assert (ref.sha, ref.kind, ref.local) == (published, "qa", False)
+    paths = list(dict.fromkeys(path for _, path in hub_here.log if "agent" not in path))  # the client's own
+    assert paths == ["/api/models/org/model/revision/v1.0", f"/org/model/resolve/{published}/config.json"]
 
 
-def hub_error(name: str) -> Exception:
-    """An error of the Hub's client without the HTTP answer that it wants, of whichever library."""
-    from huggingface_hub import errors
-
-    def plain(self: Exception, *args: Any) -> None:
-        Exception.__init__(self, *args)
-
-    made: Exception = type(name, (getattr(errors, name),), {"__init__": plain, "__str__": lambda _: "no"})("no")
-    return made
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        ("GatedRepoError", "org/model is gated: accept its terms"),
-        ("RepositoryNotFoundError", "the Hub has no model org/model that you may read"),
-        ("RevisionNotFoundError", "org/model has no revision 'v9' on the Hub"),
-        ("HfHubHTTPError", "cannot ask .* about org/model"),
-        (OSError("no route"), r"cannot ask .* about org/model \(no route\): check the network, or pass a local folder"),
-    ],
-)
-def test_what_the_hub_refuses_is_one_clear_line(
-    online: list[Any], monkeypatch: pytest.MonkeyPatch, error: str | Exception, message: str
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise error if isinstance(error, Exception) else hub_error(error)
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
-    with pytest.raises(HubError, match=message) as caught:
-        resolve_model("org/model", "v9")
-    assert "\n" not in str(caught.value)
-
-
-def test_offline_only_the_cache_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(HubError, match=r"offline .* org/model at main is not in the cache: go online once, or pass"):
+def test_what_the_hub_refuses_is_one_clear_line(hub_here: HubServer, published: str) -> None:
+    hub_here.create("org/hidden", private=True, kind="models")
+    hub_here.create("org/empty", kind="models")
+    for name, revision, message in (
+        ("org/none", None, r"org/none does not exist on http.*, or is private: check the name; run `hf auth login`"),
+        ("org/hidden", None, r"org/hidden does not exist on http.*, or is private"),
+        ("org/model", "v9", r"org/model has no revision 'v9' on http"),
+        ("org/empty", None, r"cannot fetch config.json of org/empty at \w{12}: it has no such file \(404\)"),
+    ):
+        with pytest.raises(HubError, match=message) as caught:
+            resolve_model(name, revision)
+        assert "\n" not in str(caught.value)
+    hub_here.repos["org/model"].gated = True
+    with pytest.raises(HubError, match=rf"org/model is gated: ask for access at {hub_here.url}/org/model, log in with"):
         resolve_model("org/model")
-    with pytest.raises(EvaluationError, match=r"model 'model\.' is neither a folder nor a Hub id"):
+    hub_here.faults.append(Fault("HEAD", "/config.json$", status=429))
+    with pytest.raises(HubError, match=r"cannot fetch config.json of org/model: .* asks to slow down \(429\)"):
+        resolve_model("org/model")
+
+
+def test_a_hub_that_does_not_answer_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # where nothing listens
+    with pytest.raises(HubError, match=r"cannot find org/model: no answer from http://127.0.0.1:9 .*check the network"):
+        resolve_model("org/model")
+
+
+def test_names_that_cannot_be_on_a_hub(hub_here: HubServer) -> None:
+    with pytest.raises(BuildError, match=r"model 'model\.' is no name that a Hub takes"):
         resolve_model("model.")
-    snapshot = tmp_path / SHA
-    write_config(snapshot, architectures=["GPT2LMHeadModel"])
-    path = str(snapshot / "config.json")
-    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_, **__: path)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: path)
-    ref = resolve_model("org/model")
-    assert (ref.sha, ref.kind) == (SHA, "causal")
+    assert not hub_here.log
 
 
 @pytest.mark.parametrize("name", ["resnet18.a1_in1k", "hf-hub:timm/resnet18.a1_in1k", "timm/resnet18.a1_in1k"])
-def test_names_of_timm_lead_to_its_repositories(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_config(tmp_path, architecture="resnet18", num_classes=1000)
-    asked: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(models, "_hub_sha", lambda path, revision: (asked.append((path, revision)), SHA)[1])
-    monkeypatch.setattr(models, "_hub_config", lambda path, sha: tmp_path / "config.json")
+def test_names_of_timm_lead_to_its_repositories(name: str, tmp_path: Path, hub_here: HubServer) -> None:
+    write_config(tmp_path / "timm", architecture="resnet18", num_classes=1000)
+    sha = hub_here.publish("timm/resnet18.a1_in1k", tmp_path / "timm", kind="models", tag="v1")
     ref = resolve_model(name, "v1")
-    assert asked == [("timm/resnet18.a1_in1k", "v1")]
-    assert (ref.name, ref.path, ref.sha) == (name, "timm/resnet18.a1_in1k", SHA)
+    assert (ref.name, ref.path, ref.sha) == (name, "timm/resnet18.a1_in1k", sha)
     assert (ref.kind, ref.library, ref.local) == ("image-classifier", "timm", False)

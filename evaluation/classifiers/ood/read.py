@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from builders.errors import HubError
 from builders.folder import sha256
 from builders.hub import resolve_revision
+from builders.hub_files import fetch, files_of
 from builders.sources.places import visible_files
 from evaluation.classifiers.ood.images import images_of_folder, images_of_parquet
 from evaluation.classifiers.ood.spec import Group, OodSpec, Part
@@ -126,9 +126,10 @@ def _read_hub(spec: OodSpec, split: str, revision: str | None) -> OodRows:
     wanted = revision or spec.hub.revision
     sha = wanted if _SHA.fullmatch(wanted) else resolve_revision(spec.hub.id, wanted)
     patterns = [(part, part.hub.format(split=split)) for part in spec.parts if part.hub]
-    folder = _download(spec.hub.id, sha, [pattern for _, pattern in patterns])
-    there = {file.relative_to(folder).as_posix(): file for file in sorted(folder.rglob("*")) if file.is_file()}
-    found = [(part, [there[name] for name in fnmatch.filter(there, pattern)]) for part, pattern in patterns]
+    held = sorted(files_of(spec.hub.id, sha, "dataset"))
+    names = [(part, fnmatch.filter(held, pattern)) for part, pattern in patterns]
+    folder = fetch(spec.hub.id, sha, [name for _, some in names for name in some], "dataset")
+    found = [(part, [folder / name for name in some]) for part, some in names]
     if missing := [pattern for (_, pattern), (_, files) in zip(patterns, found, strict=True) if not files]:
         raise EvaluationError(
             f"{spec.hub.id} at {sha[:12]} has no {', no '.join(missing)}: pass the folder of its files"
@@ -140,25 +141,6 @@ def _read_hub(spec: OodSpec, split: str, revision: str | None) -> OodRows:
     parts = [(part, read_columns(file, spec)) for part, files in found for file in files]
     rows, unlabelled = _join(spec, parts)
     return OodRows(rows, unlabelled, sha, origin)
-
-
-def _download(repo_id: str, sha: str, patterns: Sequence[str]) -> Path:
-    from huggingface_hub import errors, snapshot_download
-
-    # of httpx or requests, by the client's version
-    transport = cast(type[Exception], errors.HfHubHTTPError.__bases__[0])
-    try:
-        return Path(snapshot_download(repo_id, repo_type="dataset", revision=sha, allow_patterns=list(patterns)))
-    except errors.GatedRepoError:
-        line = f"{repo_id} is gated: accept its terms on the Hub and log in with `hf auth login`"
-    except errors.RevisionNotFoundError:
-        line = f"{repo_id} has no revision {sha} on the Hub"
-    except errors.RepositoryNotFoundError:
-        line = f"the Hub has no dataset {repo_id} that you may read: log in with `hf auth login`, or pass a folder"
-    except (transport, errors.LocalEntryNotFoundError, OSError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        line = f"cannot fetch {repo_id} ({reason}): check the network, or pass a folder"
-    raise HubError(line)
 
 
 def _join(spec: OodSpec, parts: Sequence[tuple[Part, Columns]]) -> tuple[Dataset, int]:

@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 from builders.errors import BuildError, HubError
 from builders.features.images import ImageRecipe, ImageSettings
 from tests.builders.features.image_sets import EVALUATION, NAMES, TINY, colours, recipe, table
+from tests.hub_faults import Fault
+from tests.hub_server import HubServer
 
 ROOT = Path(__file__).parents[3]
 
@@ -83,7 +85,7 @@ def test_weights_of_another_architecture_are_refused(saved: Path, tmp_path: Path
     with pytest.raises(BuildError, match="does not hold the weights of test_resnet"):
         recipe(weights=str(file)).load(None)
     (tmp_path / "broken.safetensors").write_bytes(b"not tensors")
-    with pytest.raises(BuildError, match="cannot be read as weights"):
+    with pytest.raises(BuildError, match=r"broken.safetensors has damaged weights"):
         recipe(weights=str(tmp_path / "broken.safetensors")).load(None)
     torch.save([1, 2], tmp_path / "list.pth")
     with pytest.raises(BuildError, match="holds no weights"):
@@ -125,29 +127,35 @@ def test_a_folder_that_timm_did_not_save_is_refused(saved: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("of_hub", [False, True])
 def test_weights_may_be_in_the_file_that_timm_saves_by_default(
-    of_hub: bool, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of_hub: bool, saved: Path, tmp_path: Path, hub_here: HubServer
 ) -> None:
-    import huggingface_hub
-
-    from builders.features.image_models import Checkpoint, load
+    from builders.features.image_models import find_checkpoint, load
 
     model = timm.create_model("test_byobnet", num_classes=5)
     model.load_state_dict(load_file(saved / "model.safetensors"))
-    timm.models.save_for_hf(model, str(tmp_path), safe_serialization=False)
-
-    def download(repository: str, name: str, *, revision: str) -> str:
-        if not (tmp_path / name).is_file():
-            raise huggingface_hub.errors.EntryNotFoundError(name)
-        return str(tmp_path / name)
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    checkpoint = Checkpoint(repository="org/name", sha="a" * 40) if of_hub else Checkpoint(folder=tmp_path)
-    found, wanted = load(checkpoint, size=None).state_dict(), model.state_dict()
+    folder = tmp_path / "timm"
+    timm.models.save_for_hf(model, str(folder), safe_serialization=False)
+    hub_here.publish("org/name", folder, kind="models")
+    named = "hf-hub:org/name" if of_hub else str(folder)
+    found, wanted = load(find_checkpoint(named, None, None), size=None).state_dict(), model.state_dict()
     assert all(torch.equal(found[name], value) for name, value in wanted.items())
-    (tmp_path / "pytorch_model.bin").unlink()
+    (folder / "pytorch_model.bin").unlink()
+    hub_here.publish("org/name", folder, kind="models")
     with pytest.raises((BuildError, HubError), match=r"model\.safetensors or pytorch_model\.bin") as caught:
-        load(checkpoint, size=None)
+        load(find_checkpoint(named, None, None), size=None)
     assert "\n" not in str(caught.value)
+
+
+def test_a_pickle_that_holds_code_is_refused_and_a_broken_one_is_damaged(saved: Path, tmp_path: Path) -> None:
+    state = load_file(saved / "model.safetensors")
+    file = tmp_path / "weights.pth"
+    torch.save({**state, "hook": json.dumps}, file)
+    with pytest.raises(BuildError, match=r"weights.pth has weights in a pickle .* \(json.dumps\): it is refused"):
+        recipe(weights=str(file)).load(None)
+    torch.save(state, file)
+    file.write_bytes(file.read_bytes()[:3000])
+    with pytest.raises(BuildError, match=r"weights.pth has damaged weights \(.*\): get them again"):
+        recipe(weights=str(file)).load(None)
 
 
 def test_a_size_the_model_cannot_take_is_refused(tmp_path: Path) -> None:
@@ -169,39 +177,42 @@ def test_the_identity_has_no_path_and_changes_with_the_weights(saved: Path, tmp_
     assert recipe(model=str(moved)).identity() != facts
 
 
-def test_models_of_the_hub_are_taken_at_one_commit(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    asked = []
-
-    class Info:
-        sha = "a" * 40
-
-    def info(self: Any, repository: str, *, revision: str | None, timeout: float) -> Info:
-        asked.append((repository, revision))
-        return Info()
-
-    def download(repository: str, name: str, *, revision: str) -> str:
-        asked.append((repository, revision))
-        return str(saved / name)
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", info)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+def test_models_of_the_hub_are_taken_at_one_commit(
+    saved: Path, hub_here: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = hub_here.publish("org/name", saved, kind="models", tag="v1")
     on_hub = recipe(model="hf-hub:org/name", revision="v1")
-    assert on_hub.identity()["model_sha"] == "a" * 40
+    assert on_hub.identity()["model_sha"] == sha
+    hub_here.publish("org/name", tmp_path, kind="models")  # main moves on
     here = recipe(model=str(saved)).load(None).encode(colours(3)).features
     np.testing.assert_array_equal(on_hub.load(None).encode(colours(3)).features, here)
-    assert asked == [("org/name", "v1"), ("org/name", "a" * 40), ("org/name", "a" * 40)]
-    tagged = recipe(model="test_resnet.r160_in1k")
-    assert tagged.identity()["model_sha"] == "a" * 40
-    assert asked[-1] == ("timm/test_resnet.r160_in1k", None)
+    tagged = hub_here.publish("timm/test_resnet.r160_in1k", saved, kind="models")
+    assert recipe(model="test_resnet.r160_in1k").identity()["model_sha"] == tagged
+    asked = len(hub_here.log)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for revision in ("v1", sha):
+        again = recipe(model="hf-hub:org/name", revision=revision).load(None).encode(colours(3)).features
+        np.testing.assert_array_equal(again, here)
+    assert len(hub_here.log) == asked
+    with pytest.raises(HubError, match=r"cannot find timm/test_resnet\.r160_in1k at main: HF_HUB_OFFLINE is set"):
+        recipe(model="test_resnet.r160_in1k").load(None)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_fault_of_the_hub_is_one_line(saved: Path, hub_here: HubServer, name: str) -> None:
+    hub_here.publish("org/name", saved, kind="models")
+    hub_here.faults.append(Fault("GET", f"/{name}$", html=True))
+    with pytest.raises(HubError, match=rf"cannot fetch {name} of org/name: .* web page") as caught:
+        recipe(model="hf-hub:org/name").load(None)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_hub_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(HubError, match="cannot load org/name from the Hub") as caught:
+    with pytest.raises(HubError, match=r"cannot find org/name: no answer from http://127\.0\.0\.1:9") as caught:
         recipe(model="hf-hub:org/name").identity()
     assert "\n" not in str(caught.value)
 

@@ -15,7 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Dataset, Features, Image, Value
 
+from builders.errors import HubError
+from builders.sources.hub import read_hub
+from builders.sources.spec import SourceSpec
 from tests.builders.sources.reading import NAMES, png
+from tests.hub_faults import Fault
 from tests.hub_fixtures import ROOT, STRANGER, TOKEN, error
 from tests.hub_server import HubServer
 from tests.hub_store import Answer, File, Repo
@@ -61,9 +65,12 @@ def spec(**fields: Any) -> dict[str, Any]:
     return {"id": REPO, "inputs": inputs, "names": NAMES, **fields}
 
 
-def read(hub: HubServer, tmp_path: Path, *steps: dict[str, Any], endpoint: str | None = None) -> list[dict[str, Any]]:
+def read(
+    hub: HubServer, tmp_path: Path, *steps: dict[str, Any], endpoint: str | None = None, offline: bool = False
+) -> list[dict[str, Any]]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
     env = kept | {"HF_ENDPOINT": endpoint or hub.url, "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    env |= {"HF_HUB_OFFLINE": "1"} if offline else {}
     script = Path(__file__).with_name("hub_steps.py")
     command = [sys.executable, str(script), json.dumps(steps), str(tmp_path / "work")]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, cwd=tmp_path)
@@ -187,7 +194,7 @@ def test_faults_on_the_way(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
     error(outcome, "no answer from http://127.0.0.1:9")
     hub.hooks.append(lambda how, path: Answer(403, {}) if path.endswith(".parquet") else None)
     (outcome,) = read(hub, tmp_path, steps)
-    error(outcome, "org/snli at", "cannot be loaded")
+    error(outcome, "cannot fetch data/train-00000-of-00001.parquet of org/snli", f"{hub.url} refuses it (403)")
     hub.hooks.clear()
     assert "result" in read(hub, tmp_path, steps)[0]
 
@@ -197,7 +204,7 @@ def test_a_cached_revision_is_not_taken_for_another(hub: HubServer, snli: Repo, 
     resolved: list[str] = []
 
     def gone_once_resolved(how: str, path: str) -> Answer | None:
-        if resolved:
+        if resolved and "/revision/" not in path:
             return Answer(403, {})
         resolved.extend([path] if path.endswith("/revision/main") else [])
         return None
@@ -236,3 +243,57 @@ def test_images_and_data_outside_of_the_repository(hub: HubServer, tmp_path: Pat
     for outcome, path in zip(outcomes[len(elsewhere) :], outside, strict=True):
         error(outcome, "declares data outside of its repository", repr(path))
     assert not [path for _, path in hub.log if "elsewhere" in path]
+
+
+def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    configs = "- {config_name: qnli, default: true, data_files: qnli/*}\n- {config_name: mnli, data_files: mnli/*}"
+    glue = f"---\nconfigs:\n{configs}\n---\n"
+    files = {f"{name}/train.parquet": nli_rows(*labels) for name, labels in (("qnli", (0, 1)), ("mnli", (2,)))}
+    put(hub, {"README.md": File(glue.encode(), lfs=False), **files}, "org/glue")
+    sha = snli.resolve("v1")
+    steps = [{"spec": spec(**fields)} for fields in ({"revision": "v1"}, {}, {"revision": sha})]
+    steps += [{"spec": spec(id="org/glue", config=config)} for config in (None, "mnli")]
+    online = read(hub, tmp_path, *steps)
+    assert all("result" in outcome for outcome in online), online
+    asked = len(hub.log)
+    wanting = [{"spec": spec(revision="v2")}, {"spec": spec(id="org/glue", config="qnli")}]
+    again = read(hub, tmp_path, *steps, *wanting, offline=True)
+    assert again[: len(steps)] == online
+    error(again[-2], "cannot find org/snli at v2", "HF_HUB_OFFLINE is set", "run the same command once with")
+    error(again[-1], "cannot load org/glue", "HF_HUB_OFFLINE is set")
+    assert len(hub.log) == asked
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 403},
+        {"status": 404},
+        {"status": 429, "retry_after": "0"},
+        {"status": 500},
+        {"cut": -1},
+        {"html": True},
+        {"truncate": 0.5},
+        {"corrupt": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("path", ["/revision/main$", "/tree/", "/README.md$", "/train-[^/]*.parquet$"])
+def test_every_fault_is_one_line_and_a_later_run_heals(
+    hub_here: HubServer, snli: Repo, path: str, fault: dict[str, Any]
+) -> None:
+    card = {"README.md": File(b"---\nlicense: mit\n---\nRows.\n", lfs=False)}
+    put(hub_here, snli.commits[snli.resolve("v1")].files | card)
+    hub_here.faults.append(Fault("GET|HEAD", path, **fault))
+    asked = SourceSpec(**spec(revision="main"))
+    with pytest.raises(HubError) as caught:
+        read_hub(asked)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert REPO in line
+    assert hub_here.url in line or "arrives damaged" in line
+    assert path != "/train-[^/]*.parquet$" or "data/train-00000-of-00001.parquet" in line
+    assert str(fault.get("status", "")) in line
+    assert len(hub_here.faults[0].seen) < 40
+    hub_here.faults.clear()
+    assert read_hub(asked).splits["train"]["hypothesis"][:] == ["h0", "h1", "h2", "h3"]

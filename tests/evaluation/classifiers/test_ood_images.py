@@ -3,8 +3,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import datasets
-import huggingface_hub
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,9 +12,10 @@ from datasets import ClassLabel, Dataset, Features, Image
 from PIL import Image as Pictures
 
 from builders.errors import BuildError
-from evaluation.classifiers.ood import imagenet_a_classes, imagenet_a_columns, load_ood_spec, read, read_ood, report
+from evaluation.classifiers.ood import imagenet_a_classes, imagenet_a_columns, load_ood_spec, read_ood, report
 from evaluation.classifiers.ood.images import images_of_parquet
 from evaluation.errors import EvaluationError
+from tests.hub_server import HubServer
 
 INFO = timm.data.ImageNetInfo("imagenet-1k")
 
@@ -102,31 +101,27 @@ def test_a_folder_that_is_not_the_set(archive: Path, tmp_path: Path) -> None:
         read_ood(spec, archive.parent / "other.png")
 
 
-def test_parquet_from_the_hub(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_from_the_hub(archive: Path, tmp_path: Path, hub_here: HubServer) -> None:
     names = list(imagenet_a_classes())[::-1]
     features = Features({"image": Image(), "label": ClassLabel(names=names)})
     content = (archive.parent / "other.png").read_bytes()
     rows = [{"image": {"bytes": content, "path": None}, "label": label} for label in (0, 199, 7)]
-    (tmp_path / "data").mkdir()
-    Dataset.from_list(rows, features=features).to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
-    monkeypatch.setattr(read, "resolve_revision", lambda repo_id, revision: f"{repo_id}@{revision}")
+    (tmp_path / "set" / "data").mkdir(parents=True)
+    Dataset.from_list(rows, features=features).to_parquet(tmp_path / "set" / "data" / "train-00000-of-00001.parquet")
+    sha = hub_here.publish("barkermrl/imagenet-a", tmp_path / "set")
     found = read_ood(load_ood_spec("imagenet-a"))
-    assert found.revision == "barkermrl/imagenet-a@main"
+    assert found.revision == sha
     assert list(found.rows["label"]) == [199, 0, 192]  # by name, not by number
     assert found.rows.features["label"].names == names[::-1]
     assert found.rows[1]["image"].size == (2, 2)
 
 
-def test_parquet_of_other_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_of_other_classes(tmp_path: Path, hub_here: HubServer) -> None:
     features = Features({"image": Image(), "label": ClassLabel(names=["cat", "dog"])})
-    (tmp_path / "data").mkdir()
+    (tmp_path / "set" / "data").mkdir(parents=True)
     rows = Dataset.from_list([{"image": None, "label": 0}], features=features)
-    rows.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
-    monkeypatch.setattr(read, "resolve_revision", lambda repo_id, revision: revision)
+    rows.to_parquet(tmp_path / "set" / "data" / "train-00000-of-00001.parquet")
+    hub_here.publish("barkermrl/imagenet-a", tmp_path / "set")
     with pytest.raises(EvaluationError, match="must name the 200 classes of ImageNet-A by WordNet id, but it names 0"):
         read_ood(load_ood_spec("imagenet-a"))
 

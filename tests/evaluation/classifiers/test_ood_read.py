@@ -4,12 +4,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 
 from builders.errors import HubError
-from evaluation.classifiers.ood import OodRows, load_ood_spec, read, read_ood
+from evaluation.classifiers.ood import OodRows, load_ood_spec, read_ood
 from evaluation.errors import EvaluationError
 from tests.evaluation.classifiers.ood_files import (
     DIAGNOSTIC_COLUMNS,
@@ -25,6 +24,7 @@ from tests.evaluation.classifiers.ood_files import (
     write_stress,
     write_tsv,
 )
+from tests.hub_server import HubServer
 
 NLI = ["entailment", "neutral", "contradiction"]
 
@@ -214,35 +214,32 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, said: str) -> None:
         read_set("anli", tmp_path)
 
 
-def on_hub(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[tuple[str, str, list[str]]]:
-    """Let the Hub hold `folder`, and give a list of what will be asked of it."""
-    asked = []
-
-    def download(repo_id: str, *, repo_type: str, revision: str, allow_patterns: list[str]) -> str:
-        assert repo_type == "dataset"
-        asked.append((repo_id, revision, allow_patterns))
-        return str(folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    monkeypatch.setattr(read, "resolve_revision", lambda repo_id, revision: f"sha of {revision}")
-    return asked
+def on_hub(hub: HubServer, folder: Path, repo_id: str, revision: str) -> str:
+    """Let the Hub hold `folder` at a revision, which may be a commit, and give the sha."""
+    sha = hub.publish(repo_id, folder)
+    repo = hub.repos[repo_id]
+    if len(revision) == 40:
+        repo.commits[revision] = repo.commits[sha]
+        return revision
+    repo.refs[revision] = sha
+    return sha
 
 
-def test_anli_from_the_hub_at_its_pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anli_from_the_hub_at_its_pin(tmp_path: Path, hub_here: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     # The order of the names is not the spec's: numbers mean what the file says.
     texts = {name: Value("string") for name in ("uid", "premise", "hypothesis", "reason")}
     features = Features({**texts, "label": ClassLabel(names=["contradiction", "entailment", "neutral"])})
     for number in (1, 2, 3):
         row = {"uid": f"u{number}", "premise": "p", "hypothesis": "h", "reason": "", "label": number - 1}
-        path = tmp_path / "plain_text" / f"dev_r{number}-00000-of-00001.parquet"
-        path.parent.mkdir(exist_ok=True)
+        path = tmp_path / "anli" / "plain_text" / f"dev_r{number}-00000-of-00001.parquet"
+        path.parent.mkdir(exist_ok=True, parents=True)
         Dataset.from_list([row], features=features).to_parquet(path)
-    asked = on_hub(monkeypatch, tmp_path)
+    (tmp_path / "anli" / "plain_text" / "train_r1-00000-of-00001.parquet").write_bytes(b"large")
     spec = load_ood_spec("anli")
-    found = read_ood(spec)
     assert spec.hub is not None
-    patterns = [f"plain_text/dev_r{number}-*.parquet" for number in (1, 2, 3)]
-    assert asked == [("facebook/anli", spec.hub.revision, patterns)]
+    on_hub(hub_here, tmp_path / "anli", "facebook/anli", spec.hub.revision)
+    found = read_ood(spec)
+    assert not [path for _, path in hub_here.log if "train_r1" in path]
     assert found.revision == spec.hub.revision == "8e4813d81f46d313dac7892e1c28076917cfcdf9"
     assert [(row["id"], row["round"], row["label"]) for row in found.rows] == [
         ("u1", "R1", 2),
@@ -251,38 +248,36 @@ def test_anli_from_the_hub_at_its_pin(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     with pytest.raises(EvaluationError, match=r"has no plain_text/test_r1-\*\.parquet, no .*: pass the folder"):
         read_ood(spec, split="test")
+    asked = len(hub_here.log)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert read_ood(spec).rows[:] == found.rows[:]
+    assert len(hub_here.log) == asked
 
 
-def test_hans_from_the_hub_at_a_branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hans_from_the_hub_at_a_branch(tmp_path: Path, hub_here: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         {"premise": "p", "hypothesis": "h", "label": label, "heuristic": name, "subcase": "s"}
         for name in HEURISTICS
         for label in (0, 1)
     ]
-    path = tmp_path / "plain_text" / "validation" / "0000.parquet"
+    path = tmp_path / "hans" / "plain_text" / "validation" / "0000.parquet"
     path.parent.mkdir(parents=True)
     Dataset.from_list(rows).to_parquet(path)
-    asked = on_hub(monkeypatch, tmp_path)
+    sha = on_hub(hub_here, tmp_path / "hans", "jhu-cogsci/hans", "refs/convert/parquet")
     found = read_ood(load_ood_spec("hans"))
-    assert found.revision == "sha of refs/convert/parquet"
-    assert asked[0][:2] == ("jhu-cogsci/hans", found.revision)
+    assert found.revision == sha
     assert list(found.rows["label"]) == [0, 1] * 3  # numbers without names are those of the spec
-    assert read_ood(load_ood_spec("hans"), revision="a" * 40).revision == "a" * 40
+    assert read_ood(load_ood_spec("hans"), revision=sha).revision == sha
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert read_ood(load_ood_spec("hans")).revision == sha
 
 
-def test_what_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_the_hub_does_not_have(tmp_path: Path, hub_here: HubServer) -> None:
     with pytest.raises(EvaluationError, match=r"Stress tests is not on the Hub: get it from https"):
         read_ood(load_ood_spec("stress"))
     with pytest.raises(EvaluationError, match="has no revision 'main': leave it out"):
         read_set("hans", write_hans(tmp_path), revision="main")
-
-    def refuse(*_: Any, **__: Any) -> str:
-        raise huggingface_hub.errors.LocalEntryNotFoundError("no\nnetwork")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
-    with pytest.raises(
-        HubError, match=r"cannot fetch facebook/anli \(no network\): check the network, or pass a folder"
-    ):
+    with pytest.raises(HubError, match="facebook/anli does not exist on http"):
         read_ood(load_ood_spec("anli"))
 
 

@@ -97,8 +97,9 @@ def test_equal_seeds_give_equal_checkpoints(data: TrainingRows, settings: Transf
     (tmp_path / "two" / one_name(data, settings)).mkdir(parents=True)
     with pytest.raises(EvaluationError, match=r"holds no training\.json, so it is not ours"):
         train(data, tmp_path / "two", settings)
-    with pytest.raises(EvaluationError, match="at least 0, not -1"):
-        train(data, tmp_path / "one", settings, seed=-1)
+    for seed in (-1, 2**32):
+        with pytest.raises(EvaluationError, match=rf"from 0 to .*, not {seed}"):
+            train(data, tmp_path / "one", settings, seed=seed)
 
 
 def one_name(data: TrainingRows, settings: TransformerSettings) -> str:

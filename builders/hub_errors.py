@@ -1,0 +1,317 @@
+"""What goes wrong between us and a Hub, told in one line; requests that only read are repeated where that may help.
+
+The one place that knows how the client fails: huggingface_hub stands on requests (0.30), httpx (1) or httpx2 (2), and
+their errors have no base in common. While we ask, a hook on the client's session raises `Unusable` for answers that
+the client would wait for without limit, take for a missing file, or not see as wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from builders.errors import BuildError, HubError
+
+Kind = Literal["dataset", "model"]
+T = TypeVar("T")
+
+HUB = "https://huggingface.co"
+TRIES = 4  # of one request
+FIRST_PAUSE = 1.0  # seconds, doubled each time, where the server names none
+PATIENCE = 120.0  # seconds that the pauses of one request may take together
+_RESUMES = 5  # of one download in one try
+_BUSY = (429, 500, 502, 503, 504)
+_BROKEN = {"RemoteProtocolError", "ReadError", "ReadTimeout", "ChunkedEncodingError", "IncompleteRead"}
+_BROKEN_SIGNS = ("Consistency check failed", "Connection aborted")  # of the client, and of requests
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of a Hub, for the line that tells a failure.
+
+    Attributes
+    ----------
+    doing : str
+        Such that "cannot `doing` `repo`" is a sentence: ``fetch config.json of``.
+    repo : str
+        ORG/NAME.
+    kind : str
+        ``dataset`` or ``model``.
+    revision : str, optional
+        Branch, tag or commit, if one was asked for.
+    write : bool
+        Whether it changes the repository.
+    """
+
+    doing: str
+    repo: str
+    kind: Kind
+    revision: str | None = None
+    write: bool = False
+
+    @property
+    def page(self) -> str:
+        """The repository's page."""
+        return f"{endpoint()}/{'datasets/' if self.kind == 'dataset' else ''}{self.repo}"
+
+
+class Unusable(Exception):
+    """An answer that is of no use: a status that means "later", a page of HTML, or one of too many cut downloads."""
+
+    def __init__(self, status: int, *, said: str = "", retry_after: float | None = None) -> None:
+        super().__init__(f"status {status} {said}".strip())
+        self.status, self.said, self.retry_after = status, said, retry_after
+
+
+def endpoint() -> str:
+    """The Hub that is asked."""
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)
+
+
+def offline() -> bool:
+    """Whether HF_HUB_OFFLINE is set, so that only the cache counts."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+def ask(action: Callable[[], T], asked: Asked) -> T:
+    """Return what `action` returns, a call of the Hub's client that only reads and may be repeated.
+
+    It is repeated after an answer that means "later" (429, 500, 502, 503, 504) and when the connection broke off: at
+    most `TRIES` times in all, after the seconds that the server asks for, at most `PATIENCE` together.
+
+    Raises
+    ------
+    HubError
+        If it fails; one line that says what failed and what to do.
+    """
+    waited = 0.0
+    for attempt in range(1, TRIES + 1):
+        with told(asked):
+            try:
+                with _watched():
+                    return action()
+            except Exception as error:
+                pause = _pause(error, attempt)
+                if pause is None or attempt == TRIES or waited + pause > PATIENCE:
+                    raise
+                _log.info("cannot %s %s yet, again in %g s: %s", asked.doing, asked.repo, pause, one_line(error))
+        time.sleep(pause)
+        waited += pause
+    raise AssertionError  # the last try returns or raises
+
+
+@contextlib.contextmanager
+def told(asked: Asked) -> Iterator[None]:
+    """Turn whatever the Hub's client raises in the block into a `HubError` of one line without the token."""
+    try:
+        yield
+    except (BuildError, HubError):
+        raise
+    except Exception as error:  # no base in common, see above
+        from huggingface_hub.errors import HFValidationError
+
+        if isinstance(error, HFValidationError):
+            raise BuildError(f"{asked.kind} {asked.repo!r} is no name that a Hub takes: {one_line(error)}") from error
+        line = hub_line(error, asked)
+        if line is None and isinstance(error, (KeyError, TypeError, AttributeError)):
+            line = _no_hub(asked)
+        line = line or f"cannot {asked.doing} {asked.repo}: {type(error).__name__}: {error}"
+        raise HubError(without_token(one_line(line, most=600))) from error
+
+
+def hub_line(error: BaseException, asked: Asked) -> str | None:
+    """Tell a failure of a Hub or of the way to it; None if `error` and its causes are of neither."""
+    causes = causes_of(error)
+    names = {name for cause in causes for name in _type_names(cause)}
+    if "GatedRepoError" in names:
+        login = "" if _token() else ", log in with `hf auth login`"
+        return f"{asked.repo} is gated: ask for access at {asked.page}{login}, then run the same command again"
+    if "RepositoryNotFoundError" in names:
+        hint = "your token cannot see it" if _token() else "run `hf auth login` or set HF_TOKEN"
+        return f"{asked.repo} does not exist on {endpoint()}, or is private: check the name; {hint}"
+    if "RevisionNotFoundError" in names:
+        return f"{asked.repo} has no revision {asked.revision!r} on {endpoint()}"
+    if names & {"EntryNotFoundError", "RemoteEntryNotFoundError"} and "LocalEntryNotFoundError" not in names:
+        at = f" at {asked.revision[:12]}" if asked.revision else ""
+        return f"cannot {asked.doing} {asked.repo}{at}: it has no such file (404)"
+    for cause in causes:
+        if isinstance(cause, Unusable):
+            return _unusable_line(cause, asked)
+        if status := _status(cause):
+            return _status_line(status, getattr(cause, "server_message", None) or "", asked)
+    if offline() and names & {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
+        return missing_offline(asked)
+    cannot = f"cannot {asked.doing} {asked.repo}"
+    if names & _BROKEN or any(sign in str(cause) for cause in causes for sign in _BROKEN_SIGNS):
+        return f"{cannot}: the connection to {endpoint()} broke off {_again()}"
+    if names & {"JSONDecodeError", "FileMetadataError"}:
+        return _no_hub(asked)
+    if names & {"HTTPError", "TransportError", "RequestException", "ConnectionError", "EntryNotFoundError"}:
+        reason = f"{type(causes[-1]).__name__}: {causes[-1]}"
+        return f"{cannot}: no answer from {endpoint()} ({reason}); check the network and HF_ENDPOINT"
+    return None
+
+
+def missing_offline(asked: Asked) -> str:
+    """Say that the cache lacks what was asked for, and how to fill it."""
+    at = f" at {asked.revision}" if asked.revision else ""
+    return (
+        f"cannot {asked.doing} {asked.repo}{at}: HF_HUB_OFFLINE is set and it is not in the cache; "
+        "run the same command once with HF_HUB_OFFLINE=0"
+    )
+
+
+def one_line(said: object, most: int = 300) -> str:
+    """Return a text, or what an error says, as one line of at most `most` characters."""
+    line = " ".join(str(said).split()) or type(said).__name__
+    return line if len(line) <= most else f"{line[:most]}..."
+
+
+def without_token(line: str) -> str:
+    """Return a line with stars in place of the user's token."""
+    token = _token()
+    return line.replace(token, "***") if token else line
+
+
+def _unusable_line(answer: Unusable, asked: Asked) -> str:
+    if answer.status == 200:
+        return (
+            f"cannot {asked.doing} {asked.repo}: {endpoint()} answers with a web page (HTML), as a proxy or a login "
+            "page does; check the network and HF_ENDPOINT"
+        )
+    if answer.status == 206:
+        return f"cannot {asked.doing} {asked.repo}: the connection to {endpoint()} broke off {_again()}"
+    return _status_line(answer.status, answer.said, asked, answer.retry_after)
+
+
+def _no_hub(asked: Asked) -> str:
+    return (
+        f"cannot {asked.doing} {asked.repo}: {endpoint()} answers, but not as a Hub does; "
+        "check the network and HF_ENDPOINT"
+    )
+
+
+def _again() -> str:
+    return "again and again; run the same command again, and what has arrived is not fetched anew"
+
+
+def _status_line(status: int, said: str, asked: Asked, wait: float | None = None) -> str:
+    cannot, hub = f"cannot {asked.doing} {asked.repo}", endpoint()
+    if status == 429:
+        when = f"{wait:,.0f} seconds" if wait else "a few minutes"
+        return f"{cannot}: {hub} asks to slow down (429); wait {when}, then run the same command again"
+    if status == 401:
+        login = "run `hf auth login` again, or set HF_TOKEN to a valid one"
+        return f"{cannot}: {hub} {'refused the token' if _token() else 'wants a token'} (401): {login}"
+    if status == 403 and asked.write:
+        org = asked.repo.split("/")[0]
+        return f"the token has no right to {asked.doing} {asked.repo} (403): use one with write access to {org}"
+    if status == 403:
+        return f"{cannot}: {hub} refuses it (403); see {asked.page} for who may read it, or `hf auth login`"
+    if status == 409 and asked.write:
+        return (
+            f"{hub} will not {asked.doing} {asked.repo} (409): it was created this moment, or the token cannot see it"
+        )
+    if status == 412 and asked.write:
+        return f"{asked.repo} was changed by someone else during this push (412): nothing was committed; push again"
+    reason = f" ({said})" if said else ""
+    later = "; run the same command again later" if status >= 500 else ""
+    return f"{cannot}: {hub} answered {status}{reason}{later}"
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[None]:
+    """Look at each answer of the client's session in the block, and keep its warnings off the terminal."""
+    from huggingface_hub.utils._http import get_session  # `utils` has it, too, but not for mypy
+
+    resumed: Counter[str] = Counter()
+
+    def look(response: Any, *_: Any, **__: Any) -> None:
+        status, headers = response.status_code, response.headers
+        unclear = status in (403, 404) and "x-error-code" not in headers and "/resolve/" in str(response.url)
+        if status in _BUSY or unclear:  # a Hub says why, and what does not say so is not known to be missing
+            said = headers.get("x-error-message", "")
+            raise Unusable(status, said=said, retry_after=_seconds(headers.get("retry-after")))
+        if status == 200 and "text/html" in headers.get("content-type", "") and "x-repo-commit" not in headers:
+            raise Unusable(200)
+        if "range" in response.request.headers and response.request.method == "GET":
+            resumed[str(response.url)] += 1
+            if resumed[str(response.url)] > _RESUMES:
+                raise Unusable(206)
+
+    session: Any = get_session()
+    hooks = (session.hooks if hasattr(session, "hooks") else session.event_hooks)["response"]
+    client = logging.getLogger("huggingface_hub")
+    level = client.level
+    hooks.append(look)
+    client.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        hooks.remove(look)
+        client.setLevel(level)
+
+
+def _pause(error: BaseException, attempt: int) -> float | None:
+    """Seconds after which to try again, None if that cannot help."""
+    own: float = FIRST_PAUSE * 2 ** (attempt - 1)
+    for cause in causes_of(error):
+        if isinstance(cause, Unusable):
+            return (own if cause.retry_after is None else cause.retry_after) if cause.status in _BUSY else None
+        if _BROKEN & set(_type_names(cause)) or any(sign in str(cause) for sign in _BROKEN_SIGNS):
+            return own
+    return None
+
+
+def _seconds(header: str | None) -> float | None:
+    """Seconds of a Retry-After header; None for a date."""
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None
+
+
+def causes_of(error: BaseException) -> list[BaseException]:
+    """The error, what it was raised from, and so on."""
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return seen
+
+
+def _type_names(error: BaseException) -> list[str]:
+    return [kind.__name__ for kind in type(error).__mro__]
+
+
+def _status(error: BaseException) -> int | None:
+    """HTTP status of an error, None if there was no answer."""
+    status: int | None = getattr(getattr(error, "response", None), "status_code", None)
+    return status
+
+
+def _token() -> str | None:
+    from huggingface_hub import get_token
+
+    with contextlib.suppress(OSError, ValueError):
+        return get_token()
+    return None
+
+
+def without_xet_elsewhere() -> None:
+    """Turn Xet off for any Hub but huggingface.co: others lack it, and the client does not fall back."""
+    if os.environ.get("HF_ENDPOINT", HUB).rstrip("/") == HUB or "HF_HUB_DISABLE_XET" in os.environ:
+        return
+    os.environ["HF_HUB_DISABLE_XET"] = "1"
+    from huggingface_hub import constants
+
+    constants.HF_HUB_DISABLE_XET = True  # for when something else imported the client before
