@@ -203,8 +203,10 @@ def _rows(files: Sequence[Path], features: Any, cache: Path) -> Dataset:
     from datasets import Dataset
 
     try:
-        with without_bars_of_datasets():
+        with told_when_full(cache), without_bars_of_datasets():
             return Dataset.from_parquet([str(file) for file in files], features=features, cache_dir=str(cache))
+    except BuildError:
+        raise
     except Exception as error:  # those of `datasets` have no base in common
         raise BuildError(
             f"{files[0]} cannot be read with the columns that README.md declares ({one_line(innermost(error))}); build "
