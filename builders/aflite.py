@@ -24,8 +24,9 @@ from builders.features.transformer import TransformerRecipe, TransformerSettings
 from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
-from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
+from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256
 from builders.locks import claimed
+from builders.pictures import found
 from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
@@ -133,7 +134,7 @@ def _build(
     target = out / spec.folder_name
     facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
-        return Built(target, verify_folder(target), fresh=False)
+        return found(target)
     check_target(target, overwrite=overwrite)
     _check_columns(spec, rows)
     pool = _pool(spec, rows, share)

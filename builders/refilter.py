@@ -17,13 +17,14 @@ from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_target, check_version, is_current, verify_folder
 from builders.locks import claimed
+from builders.pictures import found
 from builders.progress import without_bars_of_datasets
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_MADE_ANEW = {"files", "versions", "sha256", "configs", "counts", "labels", "filter", "seconds", "reused"}
+_MADE_ANEW = {"undrawn", "files", "versions", "sha256", "configs", "counts", "labels", "filter", "seconds", "reused"}
 
 
 def refilter(
@@ -79,7 +80,7 @@ def refilter(
     inputs = {**manifest["inputs"], "filter": {**settings, "n": n, "tau": tau}, "refiltered_from": origin}
     known = {"name": manifest["name"], "version": version, "inputs": inputs}
     if not overwrite and is_current(target, known):
-        return Built(target, verify_folder(target), fresh=False)
+        return found(target)
     check_target(target, overwrite=overwrite)
     with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
         space = Workspace(cache)

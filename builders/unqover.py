@@ -12,9 +12,9 @@ from builders.atomic import write_text
 from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
 from builders.figures import Figure, counts
-from builders.folder import Built, check_version, is_current, new_folder, verify_folder, write_manifest
+from builders.folder import Built, check_version, is_current, new_folder, write_manifest
 from builders.parquet import write_split
-from builders.pictures import draw
+from builders.pictures import draw, found
 from builders.probes import batches, row_at, schema
 from builders.progress import progress
 from unqover_data import ProbeLists
@@ -54,7 +54,7 @@ def build_unqover(
     facts = _facts(lists, chosen, lists.version if version is None else version)
     target = out / facts["name"]
     if not overwrite and is_current(target, facts):
-        return Built(target, verify_folder(target), fresh=False)
+        return found(target)
     with new_folder(target, overwrite=overwrite) as partial:
         infos = []
         for config in chosen:
@@ -67,8 +67,8 @@ def build_unqover(
             split = {"rows": rows, "bytes": arrow_bytes, "download": download}
             infos.append(dataset_info(config, schema(config), {"test": split}))
         panels = _panels(lists)
-        if panels:
-            draw(panels, partial / PICTURE, width=220, columns=2)
+        if panels and not draw(panels, partial / PICTURE, width=220, columns=2):
+            panels, facts["undrawn"] = [], [PICTURE]
         example = example_row(lists, config=facts["default_config"])
         drawn = (PICTURE, " ".join(panel.alt for panel in panels)) if panels else None
         card = probe_card(lists, facts, example, drawn)

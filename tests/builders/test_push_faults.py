@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,44 +41,36 @@ FAULTS = {
 }
 
 
-@pytest.fixture
-def here(hub_here: HubServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the client's own, of retries
-        yield hub_here
-
-
-def test_these_are_the_requests_of_a_push(here: HubServer, make_folder: Make) -> None:
+def test_these_are_the_requests_of_a_push(pushing: HubServer, make_folder: Make) -> None:
     push_folder(make_folder(), REPO)
-    here.log = [one for one in here.log if "agent-harnesses" not in one[1]]  # the client's own, of no account
+    pushing.log = [one for one in pushing.log if "agent-harnesses" not in one[1]]  # the client's own, of no account
     met = {
-        name: [(how, path) for how, path in here.log if how == method and re.search(part, path)]
+        name: [(how, path) for how, path in pushing.log if how == method and re.search(part, path)]
         for name, (method, part) in REQUESTS.items()
     }
     assert all(met.values())
-    assert {one for some in met.values() for one in some} == set(here.log)
+    assert {one for some in met.values() for one in some} == set(pushing.log)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_push_through_a_fault(here: HubServer, make_folder: Make, fault: str) -> None:
+def test_a_push_through_a_fault(pushing: HubServer, make_folder: Make, fault: str) -> None:
     folder, failed = make_folder(), []
     for number, (how, path) in enumerate(REQUESTS.values()):
         repo = f"org/set-{number}"
         spoilt = Fault(how, path, **FAULTS[fault])  # type: ignore[arg-type]
-        here.faults = [spoilt]
-        here.uploads.clear()
+        pushing.faults = [spoilt]
+        pushing.uploads.clear()
         try:
             assert push_folder(folder, repo).tagged
-            assert complete(here, repo, folder)
+            assert complete(pushing, repo, folder)
         except HubError as error:
             failed.append(str(error))
-            complete(here, repo, folder)
+            complete(pushing, repo, folder)
         assert spoilt.seen
-        here.faults = []
+        pushing.faults = []
         again = push_folder(folder, repo)
         assert (again.tagged, again.loaded_back) == (True, True)
-        assert complete(here, repo, folder)
+        assert complete(pushing, repo, folder)
     assert (not failed) == (fault == "slow")
     assert len(failed) in (0, *range(8, len(REQUESTS) + 1)), failed
     assert not [line for line in failed if "\n" in line or TOKEN in line or len(line) > 700]
@@ -108,7 +98,7 @@ def test_a_push_killed_after_a_request(hub: HubServer, make_folder: Make, run_st
 
 
 def test_what_a_killed_run_left_goes_with_the_next(
-    here: HubServer, make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pushing: HubServer, make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary" / "probesieve-hub-dead" / "qa").mkdir(parents=True)
