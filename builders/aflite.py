@@ -23,9 +23,10 @@ from builders.features.transformer import TransformerRecipe, TransformerSettings
 from builders.filtered import CONFIGS, REMOVED, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
-from builders.folder import Built, check_outside, check_target, is_current, sha256, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, sha256
 from builders.locks import claimed
 from builders.names import check_names, check_set_name, check_version, inside
+from builders.pictures import found
 from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
@@ -135,7 +136,7 @@ def _build(
     target = inside(out, spec.folder_name)
     facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
-        return Built(target, verify_folder(target), fresh=False)
+        return found(target)
     check_target(target, overwrite=overwrite)
     _check_columns(spec, rows)
     pool = _pool(spec, rows, share)

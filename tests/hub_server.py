@@ -117,6 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     hub: HubServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits some 40 ms
 
     def do_GET(self) -> None:
         body = self._body()
