@@ -163,7 +163,7 @@ def check_manifest(content: Any) -> None:
 
 
 def _check_filtered(manifest: _Manifest, facts: _FilteredManifest) -> None:
-    from builders.filtered import CONFIGS
+    from builders.filtered import CONFIGS  # which reads sources, and so manifests
     from builders.filtered_cards import REASONS, SUBSETS
 
     _require(CONFIGS, manifest.configs, "the configs of a filtered set")
