@@ -1,7 +1,8 @@
 """A built dataset folder: written beside its final name, renamed when complete, checked by its manifest.
 
-``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file, and one of
-itself, so a folder without it is unfinished and a folder that disagrees with it was edited.
+``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file (of the card
+without the owner's words), and one of itself, so a folder without it is unfinished and a folder that disagrees with it
+was edited.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from builders.atomic import whole_folder, write_text
 from builders.errors import BuildError
 from builders.manifests import check_manifest
-from builders.names import check_version as check_version
+from builders.owner_words import CARD, as_built
 from builders.schema import own_sum
 from unqover_data.files import FileError, json_of, read_bytes
 
@@ -98,7 +99,7 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
         (``{config: {split: {"rows": int, "files": [relative path, ...]}}}``).
     """
     files = {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": _sum(folder, path)}
         for path in _files(folder)
     }
     manifest: Manifest = {**facts, "versions": _versions(), "files": files}
@@ -178,7 +179,7 @@ def verify_folder(folder: Path) -> Manifest:
             raise BuildError(
                 f"{folder} holds {name}, which its manifest does not list; remove it, or build again with --overwrite"
             )
-        if sha256(found[name]) != listed[name]["sha256"]:
+        if _sum(folder, found[name]) != listed[name]["sha256"]:
             raise BuildError(
                 f"{folder} was edited: the SHA-256 of {name} is not the manifest's; build it again with --overwrite"
             )
@@ -194,6 +195,11 @@ def sha256(path: Path) -> str:
     """SHA-256 of a file as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sum(folder: Path, path: Path) -> str:
+    """SHA-256 of a file as the manifest has it: of the card with the owner's section empty."""
+    return hashlib.sha256(as_built(path.read_bytes())).hexdigest() if path == folder / CARD else sha256(path)
 
 
 def _versions() -> dict[str, str]:

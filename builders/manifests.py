@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from builders.errors import BuildError
-from builders.filtered import CONFIGS
 from builders.names import check_file_of_set, check_names, check_set_name, check_version
 from builders.schema import Count, Number, Share, Sum, Text, convert
 
@@ -164,6 +163,7 @@ def check_manifest(content: Any) -> None:
 
 
 def _check_filtered(manifest: _Manifest, facts: _FilteredManifest) -> None:
+    from builders.filtered import CONFIGS
     from builders.filtered_cards import REASONS, SUBSETS
 
     _require(CONFIGS, manifest.configs, "the configs of a filtered set")

@@ -20,6 +20,7 @@ from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_outside, check_target, is_current, verify_folder
 from builders.locks import claimed
 from builders.names import check_version, inside
+from builders.pictures import found
 from builders.progress import without_bars_of_datasets
 from builders.sources.raw import innermost, one_line
 from builders.workspace import Workspace
@@ -27,7 +28,7 @@ from builders.workspace import Workspace
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_MADE_ANEW = {"files", "versions", "sha256", "configs", "counts", "labels", "filter", "seconds", "reused"}
+_MADE_ANEW = {"undrawn", "files", "versions", "sha256", "configs", "counts", "labels", "filter", "seconds", "reused"}
 
 
 def refilter(
@@ -85,7 +86,7 @@ def refilter(
     check_outside(target)
     with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
         if not overwrite and is_current(target, known):
-            return Built(target, verify_folder(target), fresh=False)
+            return found(target)
         check_target(target, overwrite=overwrite)
         space = Workspace(cache)
         with space.timed("source"):

@@ -14,6 +14,7 @@ from builders.atomic import write_text
 from builders.cards import dataset_info, front_matter
 from builders.folder import Manifest, new_folder, write_manifest
 from builders.names import as_set_name, check_names, check_set_name, check_version, inside
+from builders.owner_words import SECTION
 from builders.text import code, markdown
 from evaluation.errors import EvaluationError
 from evaluation.stored import read_stored
@@ -192,4 +193,4 @@ Model {code(name)} at {code(sha)}. Each row has the `id` of a row of its set and
 (`12`: subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
 
 {chr(10).join(lines)}
-"""
+{SECTION}"""

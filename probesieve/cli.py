@@ -18,7 +18,7 @@ from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
 from probesieve.options import Progress, Workers
 from probesieve.output import guard_warnings, say
-from unqover_data import ListError, list_classes, load_lists, read_toml
+from unqover_data import ListError, NotFetchedError, list_classes, load_lists, read_toml
 from unqover_data.errors import one_line
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
@@ -246,6 +246,9 @@ def push(
     private: Annotated[bool, typer.Option("--private", help="Create the repository private.")] = False,
     create_pr: Annotated[bool, typer.Option("--create-pr", help="Open a pull request; tag after its merge.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and send nothing.")] = False,
+    verify: Annotated[
+        bool | None, typer.Option("--verify/--no-verify", help="Load every file back; by default up to 1 GB.")
+    ] = None,
     progress: Progress = True,
 ) -> None:
     """Push a built folder to the Hub as a tagged version.
@@ -260,7 +263,7 @@ def push(
     if not progress:
         switch_off()
     with goes_on_from(f"what {repo_id} holds"):
-        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run)
+        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run, verify=verify)
     say(pushed.summary())
 
 
@@ -290,10 +293,10 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
     try:
         with told_when_full():
             sys.exit(commands(args=args, standalone_mode=False))
+    except (HubError, NotFetchedError) as error:
+        message, code = str(error), 1
     except (ListError, BuildError, EvaluationError) as error:
         message, code = str(error), 2
-    except HubError as error:
-        message, code = str(error), 1
     except typer.TyperException as error:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:

@@ -31,6 +31,7 @@ def read_hub(spec: SourceSpec) -> RawSource:
     if offline():
         loaded = _as_prepared(asked, spec)
         splits = list(loaded)
+        check_filtered(splits, spec)
     else:
         check_declared(name, sha)
         builder = _builder(asked, spec.config)
@@ -41,7 +42,6 @@ def read_hub(spec: SourceSpec) -> RawSource:
         fetch(name, sha, files, "dataset")
         loaded = _loaded(builder, f"{name} at {sha[:12]}")
         note(asked, sha, _prepared(spec), {"config_name": builder.config.name, "version": str(builder.config.version)})
-    check_filtered(splits, spec)
     origin = f"{name}, config {spec.config} (Hub)" if spec.config else f"{name} (Hub)"
     return RawSource({split: loaded[split] for split in splits}, sha, origin)
 

@@ -137,7 +137,7 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     Raises
     ------
     EvaluationError
-        If a file is missing or was edited.
+        If a file is missing or was edited, or has other rows or columns than the manifest says.
     BuildError
         If an image has no bytes.
     HubError
@@ -157,6 +157,11 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     broken_down = [group] if group and group not in (*inputs, "label") else []
     groups = tuple(f"source_{name}" if name in _STORED else name for name in broken_down)
     ours = ["source_index", "label", IN_RANDOM]
+    wanted = {"label", "source_index", *_OF_SCORES, *inputs, *broken_down}
+    if not wanted <= {*data.column_names} or sum(sizes) != len(data):
+        raise EvaluationError(
+            f"{built.source}: {split} has not the rows and columns that its manifest says; build or fetch the set again"
+        )
     table = data.select_columns([*dict.fromkeys([*ours, *broken_down])]).with_format("arrow")[:]
     facts = table.select(ours)
     for column, name in zip(groups, broken_down, strict=True):

@@ -214,6 +214,66 @@ def test_a_cached_revision_is_not_taken_for_another(hub: HubServer, snli: Repo, 
     error(outcome, snli.resolve("main")[:12], "could not be had")
 
 
+def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
+    configs = "- {config_name: qnli, default: true, data_files: qnli/*}\n- {config_name: mnli, data_files: mnli/*}"
+    glue = f"---\nconfigs:\n{configs}\n---\n"
+    files = {f"{name}/train.parquet": nli_rows(*labels) for name, labels in (("qnli", (0, 1)), ("mnli", (2,)))}
+    put(hub, {"README.md": File(glue.encode(), lfs=False), **files}, "org/glue")
+    sha = snli.resolve("v1")
+    steps = [{"spec": spec(**fields)} for fields in ({"revision": "v1"}, {}, {"revision": sha})]
+    steps += [{"spec": spec(id="org/glue", config=config)} for config in (None, "mnli")]
+    online = read(hub, tmp_path, *steps)
+    assert all("result" in outcome for outcome in online), online
+    asked = len(hub.log)
+    wanting = [{"spec": spec(revision="v2")}, {"spec": spec(id="org/glue", config="qnli")}]
+    again = read(hub, tmp_path, *steps, *wanting, offline=True)
+    assert again[: len(steps)] == online
+    error(again[-2], "cannot find org/snli at v2", "HF_HUB_OFFLINE is set", "run the same command once with")
+    error(again[-1], "cannot load org/glue", "HF_HUB_OFFLINE is set")
+    assert len(hub.log) == asked
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        ("/revision/main$", {"status": 503, "retry_after": "0"}),
+        ("/revision/main$", {"truncate": 0.5}),
+        ("/tree/", {"status": 403}),
+        ("/tree/", {"html": True}),
+        ("/tree/", {"cut": -1}),
+        ("/README.md$", {"status": 403}),
+        ("/README.md$", {"status": 404}),
+        ("/README.md$", {"status": 500}),
+        ("/README.md$", {"cut": -1}),
+        ("/README.md$", {"truncate": 0.5}),
+        ("/train-[^/]*.parquet$", {"status": 403}),
+        ("/train-[^/]*.parquet$", {"status": 429, "retry_after": "0"}),
+        ("/train-[^/]*.parquet$", {"cut": -1}),
+        ("/train-[^/]*.parquet$", {"truncate": 0.5}),
+        ("/train-[^/]*.parquet$", {"corrupt": True}),
+    ],
+    ids=str,
+)
+def test_every_fault_is_one_line_and_a_later_run_heals(
+    hub_here: HubServer, snli: Repo, path: str, fault: dict[str, Any]
+) -> None:
+    card = {"README.md": File(b"---\nlicense: mit\n---\nRows.\n", lfs=False)}
+    put(hub_here, snli.commits[snli.resolve("v1")].files | card)
+    hub_here.faults.append(Fault("GET|HEAD", path, **fault))
+    asked = SourceSpec(**spec(revision="main"))
+    with pytest.raises(HubError) as caught:
+        read_hub(asked)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert REPO in line
+    assert hub_here.url in line or "arrives damaged" in line
+    assert path != "/train-[^/]*.parquet$" or "data/train-00000-of-00001.parquet" in line
+    assert str(fault.get("status", "")) in line
+    assert len(hub_here.faults[0].seen) < 40
+    hub_here.faults.clear()
+    assert read_hub(asked).splits["train"]["hypothesis"][:] == ["h0", "h1", "h2", "h3"]
+
+
 def test_images_and_data_outside_of_the_repository(hub: HubServer, tmp_path: Path) -> None:
     secret = tmp_path / "secret.png"
     secret.write_bytes(png(7))
@@ -243,57 +303,3 @@ def test_images_and_data_outside_of_the_repository(hub: HubServer, tmp_path: Pat
     for outcome, path in zip(outcomes[len(elsewhere) :], outside, strict=True):
         error(outcome, "declares data outside of its repository", repr(path))
     assert not [path for _, path in hub.log if "elsewhere" in path]
-
-
-def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
-    configs = "- {config_name: qnli, default: true, data_files: qnli/*}\n- {config_name: mnli, data_files: mnli/*}"
-    glue = f"---\nconfigs:\n{configs}\n---\n"
-    files = {f"{name}/train.parquet": nli_rows(*labels) for name, labels in (("qnli", (0, 1)), ("mnli", (2,)))}
-    put(hub, {"README.md": File(glue.encode(), lfs=False), **files}, "org/glue")
-    sha = snli.resolve("v1")
-    steps = [{"spec": spec(**fields)} for fields in ({"revision": "v1"}, {}, {"revision": sha})]
-    steps += [{"spec": spec(id="org/glue", config=config)} for config in (None, "mnli")]
-    online = read(hub, tmp_path, *steps)
-    assert all("result" in outcome for outcome in online), online
-    asked = len(hub.log)
-    wanting = [{"spec": spec(revision="v2")}, {"spec": spec(id="org/glue", config="qnli")}]
-    again = read(hub, tmp_path, *steps, *wanting, offline=True)
-    assert again[: len(steps)] == online
-    error(again[-2], "cannot find org/snli at v2", "HF_HUB_OFFLINE is set", "run the same command once with")
-    error(again[-1], "cannot load org/glue", "HF_HUB_OFFLINE is set")
-    assert len(hub.log) == asked
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"status": 403},
-        {"status": 404},
-        {"status": 429, "retry_after": "0"},
-        {"status": 500},
-        {"cut": -1},
-        {"html": True},
-        {"truncate": 0.5},
-        {"corrupt": True},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("path", ["/revision/main$", "/tree/", "/README.md$", "/train-[^/]*.parquet$"])
-def test_every_fault_is_one_line_and_a_later_run_heals(
-    hub_here: HubServer, snli: Repo, path: str, fault: dict[str, Any]
-) -> None:
-    card = {"README.md": File(b"---\nlicense: mit\n---\nRows.\n", lfs=False)}
-    put(hub_here, snli.commits[snli.resolve("v1")].files | card)
-    hub_here.faults.append(Fault("GET|HEAD", path, **fault))
-    asked = SourceSpec(**spec(revision="main"))
-    with pytest.raises(HubError) as caught:
-        read_hub(asked)
-    line = str(caught.value)
-    assert "\n" not in line
-    assert REPO in line
-    assert hub_here.url in line or "arrives damaged" in line
-    assert path != "/train-[^/]*.parquet$" or "data/train-00000-of-00001.parquet" in line
-    assert str(fault.get("status", "")) in line
-    assert len(hub_here.faults[0].seen) < 40
-    hub_here.faults.clear()
-    assert read_hub(asked).splits["train"]["hypothesis"][:] == ["h0", "h1", "h2", "h3"]
