@@ -60,7 +60,7 @@ def filter_dataset(
         Phi(X), finite and at most 1e10 in size. float16, float32 or float64; a memory map is not loaded as a whole.
         Read as float32.
     labels : array_like of int, shape (N,)
-        Any integers.
+        Any integers. Each is a class, -1 too, which is logged as a warning unless the classes are -1 and 1.
     n : int
         Rows to keep at least, 1 <= n < N.
     m : int

@@ -1,6 +1,7 @@
 """Checks of what users pass, made once at the public edge."""
 
 import difflib
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+logger = logging.getLogger(__name__)
 _CHUNK_BYTES = 64 * 2**20
 # Sums of many squares of larger features leave the range of single precision.
 _LARGEST = 1e10
@@ -99,7 +101,7 @@ def _unmasked(name: str, value: Any) -> None:
 
 
 def labels(value: Any, n_rows: int, of: str = "features") -> tuple[NDArray[Any], Ints]:
-    """Return the classes, ascending, and the class position of every row (int64)."""
+    """Return the classes, ascending, and the class position of every row (int64); warn of -1 beside other classes."""
     _unmasked("labels", value)
     array = np.asarray(value)
     if array.shape != (n_rows,):
@@ -109,6 +111,13 @@ def labels(value: Any, n_rows: int, of: str = "features") -> tuple[NDArray[Any],
     classes, codes = np.unique(array, return_inverse=True)
     if classes.size < 2:
         raise ValueError(f"labels must have at least 2 classes, all {n_rows} are {classes[0]}")
+    if classes[0] == -1 and classes.tolist() != [-1, 1]:
+        logger.warning(
+            "%d of %d rows have the label -1, which often means that there is none: it is taken as a class; if it is "
+            "not one, leave these rows out of features and labels",
+            int((codes == 0).sum()),
+            n_rows,
+        )
     return classes, codes.astype(np.int64)
 
 

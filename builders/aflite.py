@@ -20,10 +20,12 @@ from builders.features.esim import EsimRecipe, EsimSettings
 from builders.features.images import ImageRecipe
 from builders.features.store import StoredFeatures, compute_features, read_features, reordered
 from builders.features.transformer import TransformerRecipe, TransformerSettings
-from builders.filtered import REMOVED, WARMUP, Outcome, draw_baseline, draw_order
+from builders.filtered import CONFIGS, REMOVED, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
-from builders.folder import Built, check_outside, check_target, check_version, is_current, sha256, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, sha256, verify_folder
+from builders.locks import claimed
+from builders.names import check_names, check_set_name, check_version, inside
 from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
@@ -33,7 +35,7 @@ from builders.tables import to_table
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
-    from aflite.results import FilterResult
+    from aflite.results import FilterResult, PhaseRecord
 
 _MOST_VALUES = 100
 _LIBRARIES = {"transformer": "transformers", "esim": "torch", "timm": "timm"}
@@ -104,10 +106,11 @@ def build_aflite(
     """
     spec = replace(spec, version=spec.version if version is None else version)
     check_version(spec.version)
-    space = Workspace(work or out / ".work" / spec.folder_name)
-    for path in (out / spec.folder_name, space.root / "lock"):
+    check_set_name(spec.folder_name)
+    space = Workspace(work or inside(out, ".work", spec.folder_name))
+    for path in (inside(out, spec.folder_name), space.root / "lock"):
         check_outside(path)
-    with told_when_full(out), space.held():
+    with told_when_full(space.root), claimed(out / spec.folder_name), space.held():
         return _build(
             spec, out, space, source=source, features=features, overwrite=overwrite, machine=machine or Machine()
         )
@@ -125,10 +128,11 @@ def _build(
 ) -> Built:
     with space.timed("source"):
         rows = read_source(spec.source, work=space.root / "source", path=source)
+    check_names({CONFIGS[0]: rows.splits})
     recipe = None if features else make_recipe(spec, rows, machine)
     share = spec.share if recipe else 0.0
     inputs = _inputs(spec, rows, share, recipe, features)
-    target = out / spec.folder_name
+    target = inside(out, spec.folder_name)
     facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
         return Built(target, verify_folder(target), fresh=False)
@@ -143,7 +147,7 @@ def _build(
     columns = list(spec.source.inputs)
     with space.timed("report"):
         findings = Findings(
-            phases=tuple(asdict(record) for record in result.history),
+            phases=tuple(_record(phase) for phase in result.history),
             stop_reason=str(result.stop_reason),
             subsets=compare_subsets(spec.filter, spec.seed, pool, outcome, stored, device=machine.torch_device),
             breakdown=count_by(pool.rows, outcome, spec.breakdown),
@@ -154,7 +158,9 @@ def _build(
     outcomes = {name: outcome.take(place) for name, place in pool.bounds.items()}
     for name in rows.splits.keys() - outcomes.keys():
         outcomes[name] = Outcome.untouched(len(rows.splits[name]))
-    return write_filtered(target, facts, rows.splits, outcomes, findings, space, overwrite=overwrite)
+    built = write_filtered(target, facts, rows.splits, outcomes, findings, space, overwrite=overwrite)
+    space.log(built)
+    return built
 
 
 def _facts(
@@ -354,6 +360,11 @@ def _filter(
             device=machine.torch_device,
             on_phase=lambda record: count(record.removed),
         )
+
+
+def _record(phase: PhaseRecord) -> dict[str, Any]:
+    """What a manifest says of a phase: not its time, since equal inputs give equal folders."""
+    return {name: value for name, value in asdict(phase).items() if name != "seconds"}
 
 
 def _groups(pool: Pool, column: str) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,13 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from builders.owner_words import SECTION
 from builders.probes import asked_column
+from builders.text import code, markdown
 from unqover_data import ProbeLists
 from unqover_data.model import Text
+from unqover_data.signs import is_hidden, visible
 
-_MARKS = re.compile(r"([\\`*_{}\[\]#|~])")
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 _CITATIONS = """\
@@ -68,7 +69,7 @@ def front_matter(facts: Mapping[str, Any], infos: Sequence[Mapping[str, Any]]) -
     """
     rows = max(split["rows"] for splits in facts["configs"].values() for split in splits.values())
     fields = {
-        "pretty_name": facts["title"],
+        "pretty_name": visible(facts["title"]),
         "license": facts["license"],
         "language": [facts["language"]],
         "version": facts["version"],
@@ -86,13 +87,13 @@ def front_matter(facts: Mapping[str, Any], infos: Sequence[Mapping[str, Any]]) -
         "dataset_info": list(infos),
     }
     present = {key: value for key, value in fields.items() if value is not None}
-    return f"---\n{yaml.safe_dump(present, sort_keys=False, allow_unicode=True, width=110)}---\n"
+    return f"---\n{_yaml(present)}---\n"
 
 
 def benchmark(facts: Mapping[str, Any]) -> str:
     """Give the text of ``eval.yaml``, by which the Hub knows a dataset as a benchmark: one task a config."""
     fields = {
-        "name": facts["title"],
+        "name": visible(facts["title"]),
         "description": "Measures stereotyping associations. Value: bias intensity mu, from 0 to 1, lower is better.",
         "evaluation_framework": "probesieve",
         "tasks": [
@@ -101,7 +102,27 @@ def benchmark(facts: Mapping[str, Any]) -> str:
             for split in splits
         ],
     }
-    return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110)
+    return _yaml(fields)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what has hidden signs, so that they can be written as escapes."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        style = None if visible(text) == text else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def _yaml(fields: Mapping[str, Any]) -> str:
+    """Give fields as YAML in which class names, say, keep hidden signs, but as escapes that can be seen."""
+    text: str = yaml.dump(fields, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return "".join(
+        f"\\U{ord(sign):08X}" if sign != "\n" and is_hidden(sign, before=last) else sign
+        for last, sign in zip("\n" + text, text, strict=False)
+    )
 
 
 def dataset_info(
@@ -181,11 +202,11 @@ def probe_card(
         Path of the picture of the lists, relative to the card, and what it shows.
     """
     sections = [
-        f"# {lists.title}",
+        f"# {markdown(lists.title)}",
         "> **Content warning.** The rows of this set invite stereotypes, many of them with offensive statements about"
         " groups of people. They are there to measure what models associate with whom; nobody asserts them.",
-        f"{lists.description} Whatever a model then prefers is not in the text: it is an association that the model"
-        f" brings along. The set **measures stereotyping associations** in question-answering and masked language"
+        f"{markdown(lists.description)} Whatever a model then prefers is not in the text: it is an association that the"
+        f" model brings along. The set **measures stereotyping associations** in question-answering and masked language"
         f" models, after [UnQover](https://aclanthology.org/2020.findings-emnlp.311/) (Li et al., 2020).",
         _intended_use(lists),
         f"## One row, worked\n\n{worked_example(example)}",
@@ -197,46 +218,37 @@ def probe_card(
         _provenance(lists, facts),
         "## Citation\n\nThe method is UnQover's; the idea of the negative statements is StereoSet's.\n\n" + _CITATIONS,
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(sections) + "\n" + SECTION
 
 
 def worked_example(row: Mapping[str, Any]) -> str:
     """Lay out the four model inputs of one row, and what the comparison of them says."""
     asked = "question" if "question" in row else "statement"
-    one, two = row["text1"], row["text2"]
+    one, two, plain, negated = (_filled(row[name]) for name in ("text1", "text2", asked, f"{asked}_negated"))
     lines = [
-        f"Row `{row['id']}` compares **{one}** with **{two}**. A model gets it as four inputs:",
+        f"Row {code(row['id'])} compares **{one}** with **{two}**. A model gets it as four inputs:",
         "",
         f"| context | {asked} |",
         "|---|---|",
         *(
-            f"| {_cell(row[context])} | {_cell(row[column])} |"
+            f"| {_filled(row[context])} | {question} |"
             for context in ("context_12", "context_21")
-            for column in (asked, f"{asked}_negated")
+            for question in (plain, negated)
         ),
         "",
         f"None has an answer. A model that always picks the first name, or that does not notice the negation, treats"
         f" both subjects alike over the four, and its score is zero. A model that leans to {one} when asked"
-        f' "{row[asked]}", in both orders, and not when asked "{row[f"{asked}_negated"]}", associates the attribute'
+        f' "{plain}", in both orders, and not when asked "{negated}", associates the attribute'
         f" with {one} rather than with {two}.",
     ]
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def markdown(text: str) -> str:
-    """Give a text as one line in which its own markup, of Markdown and of HTML, is text."""
-    return _MARKS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def _intended_use(lists: ProbeLists) -> str:
     limits = [
         "A score says what a model prefers on these templates, names and statements; it is no measure of harm in use,"
         " and a low score is no certificate: other words, languages and tasks may show other associations.",
-        *lists.limits,
+        *map(markdown, lists.limits),
         *(["English only, and written from a Western point of view."] if lists.language == "en" else []),
     ]
     return (
@@ -289,17 +301,22 @@ def _lists_section(lists: ProbeLists, config: str, picture: tuple[str, str] | No
     lines = [
         "## Lists\n",
         *drawn,
-        f"Subjects: {', '.join(subject.name for subject in lists.configs[config].subjects)}.\n",
+        f"Subjects: {', '.join(markdown(subject.name) for subject in lists.configs[config].subjects)}.\n",
         "Contexts, with the subjects as 1 and 2:\n",
         *(f"- {context}" for context in contexts),
         "\nAttributes by class:\n",
-        *(f"- {name}: {', '.join(attributes)}" for name, attributes in classes.items()),
+        *(f"- {markdown(name)}: {', '.join(map(markdown, attributes))}" for name, attributes in classes.items()),
     ]
     return "\n".join(lines)
 
 
 def _written(context: Text) -> str:
-    return "".join(piece if isinstance(piece, str) else f"[{piece.part[-1]}]" for piece in context)
+    return _filled("".join(piece if isinstance(piece, str) else f"[{piece.part[-1]}]" for piece in context))
+
+
+def _filled(text: str) -> str:
+    """Give a text of others as Markdown, but what stands for a slot as it is: nothing here makes a link of it."""
+    return re.sub(r"\\\[(1|2|MASK)\\\]", r"[\1]", markdown(text))
 
 
 def _provenance(lists: ProbeLists, facts: Mapping[str, Any]) -> str:
@@ -308,7 +325,7 @@ def _provenance(lists: ProbeLists, facts: Mapping[str, Any]) -> str:
         "released": "the released lists of the paper's authors, checked file by file against their SHA-256",
         "custom": "lists of the builder's own",
     }[lists.edition]
-    sources = "".join(f"\n- {source}" for source in lists.sources)
+    sources = "".join(f"\n- {markdown(source)}" for source in lists.sources)
     return (
         f"## Provenance\n\nVersion {facts['version']}, built with probesieve {metadata.version('probesieve')} from"
         f" {whose} (edition `{lists.edition}`). `manifest.json` has the SHA-256 of every list and file. A published"

@@ -18,17 +18,19 @@ _SIGNS = (
     "iostream error",
     "No space left on device",
     "Not enough disk space",
+    *(f"(os error {number})" for number in sorted(_FULL)),
 )
 
 
 @contextlib.contextmanager
-def told_when_full(folder: Path) -> Iterator[None]:
+def told_when_full(path: Path | None = None) -> Iterator[None]:
     """Raise `BuildError` if the block fails because there is no room.
 
     Parameters
     ----------
-    folder : Path
-        What to name where the error names no file.
+    path : Path, optional
+        What to name where the error names no file: a file, or a folder, of which the file is named that was written
+        last.
     """
     try:
         yield
@@ -38,9 +40,21 @@ def told_when_full(folder: Path) -> Iterator[None]:
         full = next((cause for cause in _causes(error) if _is_full(cause)), None)
         if full is None:
             raise
-        where = getattr(full, "filename", None) or folder
+        # A copy names what it reads first, and what it writes second.
+        named = getattr(full, "filename2", None) or getattr(full, "filename", None)
+        where = named or (path and _last_written(path))
+        place = f" for {where}" if where else ""
         reason = os.strerror(getattr(full, "errno", None) or errno.ENOSPC)
-        raise BuildError(f"no room is left in {where} ({reason}); free some space and run the same again") from error
+        raise BuildError(f"no room is left{place} ({reason}); free some space and run the same again") from error
+
+
+def _last_written(path: Path) -> Path:
+    """Give the file itself, or that of a folder which was being written when there was no room left."""
+    try:
+        files = [(file.stat().st_mtime_ns, file) for file in path.rglob("*") if file.is_file()]
+    except OSError:  # something goes while it is looked at
+        files = []
+    return max(files)[1] if files else path
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

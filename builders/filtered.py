@@ -12,8 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from builders.cards import dataset_info
+from builders.images import image_bytes
 from builders.parquet import ROWS_PER_GROUP, ROWS_PER_SHARD, write_split
 from builders.progress import progress
+from builders.sources.spec import IMAGE
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -170,8 +172,13 @@ def _arrow(rows: Dataset) -> pa.Table:
     """Give rows as a plain table, images with their bytes."""
     from datasets.table import embed_table_storage
 
-    table = rows.with_format("arrow")[:]
-    return embed_table_storage(table.cast(rows.features.arrow_schema)).replace_schema_metadata(None)
+    table = rows.with_format("arrow")[:].cast(rows.features.arrow_schema)
+    if IMAGE in table.column_names:
+        kind = table.schema.field(IMAGE).type
+        values = [value and {**value, "bytes": image_bytes(value)} for value in table[IMAGE].to_pylist()]
+        table = table.set_column(table.column_names.index(IMAGE), table.schema.field(IMAGE), pa.array(values, kind))
+    # Every image has its bytes by now, so this only cuts paths down to names.
+    return embed_table_storage(table).replace_schema_metadata(None)
 
 
 def _sizes(sample: Dataset) -> tuple[int, int]:

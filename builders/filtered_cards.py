@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from builders.cards import markdown
+from builders.owner_words import SECTION
+from builders.text import code, fenced, markdown
 
 if TYPE_CHECKING:
     from builders.findings import Example, Findings
@@ -70,8 +71,8 @@ def filtered_card(facts: Mapping[str, Any], findings: Findings, alts: Mapping[st
         The pictures beside the card, and what each of them shows.
     """
     sections = [
-        f"# {facts['title']}",
-        f"{facts['description']} The filter is AFLite ([Le Bras et al., 2020]"
+        f"# {markdown(facts['title'])}",
+        f"{markdown(facts['description'])} The filter is AFLite ([Le Bras et al., 2020]"
         "(https://proceedings.mlr.press/v119/bras20a.html)). **No row is lost**: those that were removed"
         f"{', and those that trained the encoder,' if facts['encoder']['trained'] else ''} are in configs of their own,"
         " and every scored row has its predictability.",
@@ -89,7 +90,7 @@ def filtered_card(facts: Mapping[str, Any], findings: Findings, alts: Mapping[st
         f"## Provenance\n\n{_provenance(facts)}",
         _citations(facts),
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(sections) + "\n" + SECTION
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -104,7 +105,7 @@ def _share(value: float | None) -> str:
 def _intended_use(facts: Mapping[str, Any]) -> str:
     kind = facts["encoder"]["kind"]
     model = next((value for key, value, _ in facts["spec"] if key == "encoder.model"), None)
-    by = f"`{model}`" if model else f"the {kind} encoder"
+    by = code(model) if model else f"the {kind} encoder"
     if kind == "no encoder":
         by = "the encoder of the features that were given"
     limits = [
@@ -114,7 +115,7 @@ def _intended_use(facts: Mapping[str, Any]) -> str:
         "A score depends on the encoder, its warm-up sample and the seed; it is no property of the row alone.",
         "Predictable rows may be spurious or simply easy: rows that are easy for good reasons left too, and rows"
         " with wrong or doubtful labels are more frequent among those that stayed.",
-        *facts["limits"],
+        *map(markdown, facts["limits"]),
     ]
     return (
         "## Intended use and limits\n\nFor comparing what models learn from, or do on, rows with fewer"
@@ -228,8 +229,8 @@ def _breakdown(facts: Mapping[str, Any], findings: Findings) -> list[str]:
         ]
         for name, of in findings.breakdown.items()
     ]
-    head = [f"`{facts['breakdown']}`", "scored", "kept", "removed", "share removed"]
-    return [f"## By `{facts['breakdown']}`\n\n{_table(head, rows)}"]
+    column = code(facts["breakdown"], cell=True)
+    return [f"## By {column}\n\n{_table([column, 'scored', 'kept', 'removed', 'share removed'], rows)}"]
 
 
 def _examples(facts: Mapping[str, Any], findings: Findings, alts: Mapping[str, str]) -> str:
@@ -265,7 +266,7 @@ def _texts(columns: Sequence[str], examples: Sequence[Example]) -> str:
         ]
         for one in examples
     ]
-    return _table([*columns, "label", "predictability"], rows) if rows else "None."
+    return _table([*map(cell, columns), "label", "predictability"], rows) if rows else "None."
 
 
 def _parameters(facts: Mapping[str, Any]) -> str:
@@ -289,7 +290,7 @@ def _provenance(facts: Mapping[str, Any]) -> str:
         )
     return (
         f"Version {facts['version']}, built with probesieve {metadata.version('probesieve')} from"
-        f" {cell(facts['source']['origin'])}, revision `{facts['source']['revision']}`, with seed {facts['seed']}."
+        f" {cell(facts['source']['origin'])}, revision {code(facts['source']['revision'])}, with seed {facts['seed']}."
         f" {how} `manifest.json` has every setting, library version and the SHA-256 of every file. A published version"
         " is never changed: any change of rows or scores is a new version."
     )
@@ -297,5 +298,4 @@ def _provenance(facts: Mapping[str, Any]) -> str:
 
 def _citations(facts: Mapping[str, Any]) -> str:
     cited = [_AFLITE.strip(), *([facts["citation"].strip()] if facts["citation"] else [])]
-    entries = "\n".join(cited)
-    return f"## Citation\n\n```bibtex\n{entries}\n```"
+    return "## Citation\n\n" + fenced("\n".join(cited), "bibtex")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aflite.results import histogram
+from builders.atomic import write_text
 from builders.cards import front_matter
 from builders.figures import PARTS, label_shares, phase_means, phase_sizes, scores
 from builders.filtered import CONFIGS, Outcome, write_parts
@@ -19,6 +20,7 @@ from builders.folder import Built, new_folder, write_manifest
 from builders.pictures import draw, draw_gallery
 from builders.similarity import SIMILARITY, heat_maps, write_similarity
 from builders.workspace import Workspace
+from unqover_data.signs import visible
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -83,11 +85,9 @@ def write_filtered(
             if findings.similarity:
                 write_similarity(findings.similarity, partial / SIMILARITY)
             card = front_matter(facts, infos) + filtered_card(facts, findings, alts)
-            (partial / "README.md").write_text(card, encoding="utf-8")
-        facts["seconds"] = {stage: round(seconds, 2) for stage, seconds in space.seconds.items()}
-        facts["reused"] = sorted(space.reused)
+            write_text(partial / "README.md", card)
         manifest = write_manifest(partial, facts)
-    return Built(target, manifest, fresh=True)
+    return Built(target, manifest, fresh=True, seconds=dict(space.seconds), reused=tuple(sorted(space.reused)))
 
 
 def count(
@@ -142,7 +142,9 @@ def _draw(
     alts = {name: " ".join(one.alt for one in drawn[:_TOLD]) for name, drawn in figures.items()}
     rows = {"most predictable": findings.most, "least predictable": findings.least}
     if any("image" in example.inputs for example in (*findings.most, *findings.least)):
-        gallery = {title: [(one.inputs["image"], one.label) for one in examples] for title, examples in rows.items()}
+        gallery = {
+            title: [(one.inputs["image"], visible(one.label)) for one in examples] for title, examples in rows.items()
+        }
         draw_gallery(gallery, folder / EXAMPLES)
         told = [f"{title}: {', '.join(label for _, label in images)}" for title, images in gallery.items()]
         alts[EXAMPLES] = f"Images with their labels, {'; '.join(told)}"

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.errors import BuildError
 from builders.features.store import StoredFeatures
 from builders.filtered import FILTERED, REMOVED, WARMUP, Outcome
+from builders.images import broken_image, image_bytes, open_image
+from builders.sources.spec import IMAGE
 from builders.specs import FilterSettings
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from PIL.Image import Image
 
 N_EXAMPLES = 6
 _EXAMPLES, _SUBSETS = 2, 3
@@ -178,11 +182,20 @@ def ranked(outcome: Outcome, seed: int, *, hardest: bool) -> NDArray[np.int64]:
 
 
 def pick(rows: Dataset, outcome: Outcome, columns: Sequence[str], seed: int, *, hardest: bool) -> tuple[Example, ...]:
-    """Draw examples among the kept rows with the lowest scores, or among the first removed with the highest."""
+    """Draw examples among the kept rows with the lowest scores, or among the first removed with the highest.
+
+    Raises
+    ------
+    BuildError
+        If the image of an example cannot be read.
+    """
     names = rows.features["label"].names
+    chosen = ranked(outcome, seed, hardest=hardest)[:N_EXAMPLES].tolist()
+    drawn = rows.select_columns([*columns, "label", "source_index"]).select(chosen).with_format("arrow")[:].to_pylist()
     examples = []
-    for row in ranked(outcome, seed, hardest=hardest)[:N_EXAMPLES].tolist():
-        values = rows[row]
+    for row, values in zip(chosen, drawn, strict=True):
+        if IMAGE in columns:
+            values[IMAGE] = _decoded(values)
         examples.append(
             Example(
                 {column: values[column] for column in columns},
@@ -192,3 +205,10 @@ def pick(rows: Dataset, outcome: Outcome, columns: Sequence[str], seed: int, *, 
             )
         )
     return tuple(examples)
+
+
+def _decoded(values: Mapping[str, Any]) -> Image:
+    try:
+        return open_image(image_bytes(values[IMAGE]))
+    except Exception as error:  # a decoder may raise anything on a broken file
+        raise BuildError(broken_image(values[IMAGE], values["source_index"], error)) from error

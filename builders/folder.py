@@ -1,7 +1,8 @@
 """A built dataset folder: written beside its final name, renamed when complete, checked by its manifest.
 
-``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file, and one of
-itself, so a folder without it is unfinished and a folder that disagrees with it was edited.
+``manifest.json`` is the marker: it is written last and holds the size and SHA-256 of every other file (of the card
+without the owner's words), and one of itself, so a folder without it is unfinished and a folder that disagrees with it
+was edited.
 """
 
 from __future__ import annotations
@@ -9,48 +10,48 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from builders.atomic import whole_folder, write_text
 from builders.errors import BuildError
+from builders.manifests import check_manifest
+from builders.owner_words import CARD, as_built
+from builders.schema import own_sum
+from unqover_data.files import FileError, json_of, read_bytes
 
 MANIFEST = "manifest.json"
-_VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
-_CONFIG = re.compile(r"\w+(-\w+)*", re.ASCII)
-_SPLIT = re.compile(r"\w+(\.\w+)*", re.ASCII)
+_MOST_BYTES = 64 * 2**20
 
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Built:
-    """A dataset folder, and whether this call wrote it or found it as it would have written it."""
+    """A dataset folder, and whether this call wrote it or found it as it would have written it.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it lies.
+    manifest : dict
+        Its manifest.
+    fresh : bool
+        Whether this call wrote it.
+    seconds : mapping of str to float
+        Wall-clock time of each stage of this call, where there are stages.
+    reused : tuple of str
+        Stages that found what they make.
+    """
 
     folder: Path
     manifest: Manifest
     fresh: bool
-
-
-def check_version(version: str) -> None:
-    """Raise `BuildError` unless `version` reads MAJOR.MINOR.PATCH, the only form ``datasets`` accepts."""
-    if not _VERSION.fullmatch(version):
-        raise BuildError(f"version must be MAJOR.MINOR.PATCH such as 1.0.0, not {version!r}")
-
-
-def check_names(configs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `BuildError` for a config or split name that the Hub takes but can never load again."""
-    for config, splits in configs.items():
-        if not _CONFIG.fullmatch(config):
-            raise BuildError(f"config name {config!r} must be letters, digits and '_', joined by single '-'")
-        for split in splits:
-            if not _SPLIT.fullmatch(split):
-                raise BuildError(f"split name {split!r} of config {config!r} must be letters, digits, '_' or '.'")
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    reused: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -60,18 +61,12 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises
     ------
     BuildError
-        If `target` exists and `overwrite` is false, or if it exists and is not a dataset folder of ours.
+        If `target` exists and `overwrite` is false, if it exists and is not a dataset folder of ours, or if another
+        run is writing it.
     """
-    check_target(target, overwrite=overwrite)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
-    partial.mkdir()
-    try:
+    check_outside(target)
+    with whole_folder(target, check=lambda: check_target(target, overwrite=overwrite)) as partial:
         yield partial
-        _put(partial, target, overwrite=overwrite)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def check_outside(path: Path) -> None:
@@ -92,22 +87,6 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise BuildError(f"{target} holds no {MANIFEST}, so it is not ours to replace; choose another --out")
 
 
-def _put(partial: Path, target: Path, *, overwrite: bool) -> None:
-    """Rename, after another look: the target may have appeared or changed while the build ran."""
-    if not target.exists():
-        partial.rename(target)
-        return
-    check_target(target, overwrite=overwrite)
-    replaced = partial.with_name(f"{partial.name}-replaced")
-    target.rename(replaced)
-    try:
-        partial.rename(target)
-    except BaseException:
-        replaced.rename(target)
-        raise
-    shutil.rmtree(replaced)
-
-
 def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
     """Write `facts` with the library versions and the size and SHA-256 of every file; the last step of a build.
 
@@ -120,12 +99,12 @@ def write_manifest(folder: Path, facts: Mapping[str, Any]) -> Manifest:
         (``{config: {split: {"rows": int, "files": [relative path, ...]}}}``).
     """
     files = {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": _sum(folder, path)}
         for path in _files(folder)
     }
     manifest: Manifest = {**facts, "versions": _versions(), "files": files}
-    manifest["sha256"] = _digest(manifest)
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    manifest["sha256"] = own_sum(manifest)
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     return manifest
 
 
@@ -157,7 +136,8 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     BuildError
-        If there is none, which means that the build never finished, or if it is not as the build wrote it.
+        If there is none, which means that the build never finished, if it is not as the build wrote it, or if a name in
+        it would lead out of a folder.
     """
     path = folder / MANIFEST
     if not folder.is_dir():
@@ -165,11 +145,17 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise BuildError(f"{folder} has no {MANIFEST}: it was never finished, or is no dataset folder of ours")
     try:
-        manifest: Manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again with --overwrite") from error
-    if not isinstance(manifest, dict) or manifest.get("sha256") != _digest(manifest):
+        manifest: Manifest = json_of(read_bytes(path, _MOST_BYTES))
+    except FileError as error:
+        raise BuildError(f"{path} {error}; build the folder again with --overwrite") from error
+    if not isinstance(manifest, dict) or manifest.get("sha256") != own_sum(manifest):
         raise BuildError(f"{path} was edited: it is not what the build wrote; build the folder again with --overwrite")
+    try:
+        check_manifest(manifest)
+    except ValueError as error:
+        raise BuildError(
+            f"{path} is no manifest of this version: {error}; build the folder again, or fetch another version"
+        ) from error
     return manifest
 
 
@@ -184,8 +170,6 @@ def verify_folder(folder: Path) -> Manifest:
     import pyarrow.parquet as pq
 
     manifest = read_manifest(folder)
-    check_version(manifest["version"])
-    check_names(manifest["configs"])
     listed: dict[str, Any] = manifest["files"]
     found = {path.relative_to(folder).as_posix(): path for path in _files(folder)}
     for name in sorted(listed.keys() | found.keys()):
@@ -195,7 +179,7 @@ def verify_folder(folder: Path) -> Manifest:
             raise BuildError(
                 f"{folder} holds {name}, which its manifest does not list; remove it, or build again with --overwrite"
             )
-        if sha256(found[name]) != listed[name]["sha256"]:
+        if _sum(folder, found[name]) != listed[name]["sha256"]:
             raise BuildError(
                 f"{folder} was edited: the SHA-256 of {name} is not the manifest's; build it again with --overwrite"
             )
@@ -213,15 +197,14 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _sum(folder: Path, path: Path) -> str:
+    """SHA-256 of a file as the manifest has it: of the card with the owner's section empty."""
+    return hashlib.sha256(as_built(path.read_bytes())).hexdigest() if path == folder / CARD else sha256(path)
+
+
 def _versions() -> dict[str, str]:
     """Versions of all that decides a byte of a folder."""
     return {name: metadata.version(name) for name in ("probesieve", "pyarrow", "pyyaml", "altair", "vl-convert-python")}
-
-
-def _digest(manifest: Mapping[str, Any]) -> str:
-    """SHA-256 of all that a manifest says but this."""
-    facts = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _files(folder: Path) -> list[Path]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import hashlib
 import re
+import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
 from builders.hub_errors import Asked, ask, status_of, told, without_xet_elsewhere
+from builders.locks import held
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TIMEOUT = 30  # seconds
+_SCRATCH = "probesieve-hub-"
 
 _NAME = re.compile(r"(?=.{1,96}$)[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 
@@ -45,16 +50,26 @@ class RemoteFile:
     sha256: str | None
     blob_id: str
 
-    def holds(self, path: Path, digest: str) -> bool:
-        """Whether it is the file at `path`, whose SHA-256 is `digest`, to the last byte."""
+    def holds(self, file: LocalFile) -> bool:
+        """Whether it is this file to the last byte."""
         if self.sha256 is not None:
-            return self.sha256 == digest
-        if self.size != path.stat().st_size:
-            return False
-        content = path.read_bytes()
-        header = f"blob {len(content)}\0".encode()
-        blob_id = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
-        return blob_id == self.blob_id and hashlib.sha256(content).hexdigest() == digest
+            return self.sha256 == file.sha256
+        return self.size == file.size and self.blob_id == file.blob_id
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file to send, its size and SHA-256."""
+
+    content: Path | bytes
+    size: int
+    sha256: str
+
+    @functools.cached_property
+    def blob_id(self) -> str:
+        """Its git blob id, for files that the Hub does not keep as LFS, which are small."""
+        content = self.content if isinstance(self.content, bytes) else self.content.read_bytes()
+        return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,7 @@ class Repository:
         """Find the token and set the client up."""
         check_repo_id(repo_id)
         without_xet_elsewhere()
+        _sweep()
         from huggingface_hub import HfApi, get_token
 
         self.id = repo_id
@@ -175,7 +191,7 @@ class Repository:
     @contextlib.contextmanager
     def downloaded(self, sha: str, name: str) -> Iterator[Path]:
         """Give one file of a commit, fetched anew into a folder of its own that goes when the block ends."""
-        with tempfile.TemporaryDirectory(prefix="probesieve-hub-") as folder:
+        with _scratch() as folder:
 
             def download() -> Path:
                 return Path(
@@ -191,6 +207,11 @@ class Repository:
         with self.downloaded(sha, name) as path:
             return sha256(path)
 
+    def content_of(self, sha: str, name: str) -> bytes:
+        """Return a small file of a commit."""
+        with self.downloaded(sha, name) as path:
+            return path.read_bytes()
+
     def create(self, *, private: bool) -> State:
         """Create the repository, private if asked for, else as its owner's settings say."""
         with self._told("create"):
@@ -200,13 +221,22 @@ class Repository:
         return state
 
     def commit(
-        self, title: str, *, add: dict[str, Path], delete: Iterable[str], parent: str, create_pr: bool
+        self, title: str, *, add: Mapping[str, LocalFile], delete: Iterable[str], parent: str, create_pr: bool
     ) -> tuple[str, str | None]:
-        """Send files and deletions in one commit on `parent`; give its sha and the pull request's page."""
+        """Send files and deletions in one commit on `parent`; give its sha and the pull request's page.
+
+        Raises
+        ------
+        BuildError
+            If a file is not any more what its sum says; nothing was sent then.
+        """
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         deletions = [CommitOperationDelete(path_in_repo=name, is_folder=False) for name in delete]
-        additions = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=path) for name, path in add.items()]
+        additions = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=file.content) for name, file in add.items()]
+        for one in additions:  # the client's own sums, which it took now
+            if one.upload_info.sha256.hex() != add[one.path_in_repo].sha256:
+                raise BuildError(f"{one.path_in_repo} was changed during the push; nothing was sent: push again")
         with self._told("open a pull request on" if create_pr else "commit to"):
             commit = self._api.create_commit(
                 self.id,
@@ -241,3 +271,26 @@ class Repository:
     def _told(self, doing: str) -> contextlib.AbstractContextManager[None]:
         """Turn whatever the client raises into a `HubError` of one line without the token."""
         return told(Asked(doing, self.id, "dataset", write=True))
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """Give a folder of our own in the system's temporary one; what a killed run leaves of it, `_sweep` takes."""
+    folder = Path(tempfile.gettempdir()) / f"{_SCRATCH}{secrets.token_hex(8)}"
+    with held(folder.with_suffix(".lock"), HubError(f"{folder} is in use; run the same command again")):
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Remove what killed runs left in the temporary folder: all that no living process holds."""
+    left = {path.with_suffix("") for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*")}
+    for folder in left:
+        with (
+            contextlib.suppress(OSError, BuildError, HubError),  # of another user, or in use
+            held(folder.with_suffix(".lock"), HubError("in use")),
+        ):
+            shutil.rmtree(folder, ignore_errors=True)

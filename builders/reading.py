@@ -112,8 +112,8 @@ def filtered_text(built: Built) -> str:
     lines = []
     if built.fresh:
         stages = [
-            (stage, f"{seconds:.1f} s", "found" if stage in facts["reused"] else "")
-            for stage, seconds in facts["seconds"].items()
+            (stage, f"{seconds:.1f} s", "found" if stage in built.reused else "")
+            for stage, seconds in built.seconds.items()
         ]
         lines += [*aligned([("stage", "time", ""), *stages], right=(1,)), ""]
     keys = ("source", "unlabelled", *CONFIGS)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.disk import told_when_full
+from builders.atomic import scratch
+from builders.embedded import check_embedded
 from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, count_by, pick
-from builders.folder import Built, check_target, check_version, is_current, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, verify_folder
+from builders.locks import claimed
+from builders.names import check_version, inside
 from builders.progress import without_bars_of_datasets
+from builders.sources.raw import innermost, one_line
 from builders.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -74,18 +77,18 @@ def refilter(
     if n >= scored:
         raise BuildError(f"n must be below the {scored:,} scored rows, not {n:,}")
     scored_splits = manifest["inputs"]["source"]["filtered"]
-    target = out / manifest["name"]
+    target = inside(out, manifest["name"])
     origin = {"version": manifest["version"], "sha256": manifest["sha256"]}
     inputs = {**manifest["inputs"], "filter": {**settings, "n": n, "tau": tau}, "refiltered_from": origin}
     known = {"name": manifest["name"], "version": version, "inputs": inputs}
-    if not overwrite and is_current(target, known):
-        return Built(target, verify_folder(target), fresh=False)
-    check_target(target, overwrite=overwrite)
-    out.mkdir(parents=True, exist_ok=True)
-    with told_when_full(out), tempfile.TemporaryDirectory(prefix=".refilter-", dir=out) as cache:
-        space = Workspace(Path(cache))
+    check_outside(target)
+    with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
+        if not overwrite and is_current(target, known):
+            return Built(target, verify_folder(target), fresh=False)
+        check_target(target, overwrite=overwrite)
+        space = Workspace(cache)
         with space.timed("source"):
-            splits, outcomes = _read(folder, manifest, Path(cache))
+            splits, outcomes = _read(folder, manifest, cache)
         ends = np.cumsum([0, *(len(splits[name]) for name in scored_splits)])
         bounds = {name: slice(*ends[i : i + 2].tolist()) for i, name in enumerate(scored_splits)}
         stored = _joined([outcomes[name] for name in bounds])
@@ -167,14 +170,15 @@ def _check(settings: Mapping[str, Any], n: int, tau: float) -> None:
 
 def _read(folder: Path, manifest: Mapping[str, Any], cache: Path) -> tuple[dict[str, Dataset], dict[str, Outcome]]:
     """Put the rows of each split back in source order."""
-    from datasets import concatenate_datasets, load_dataset
+    from datasets import concatenate_datasets
 
     parts: dict[str, list[tuple[int, Dataset]]] = {split: [] for split in manifest["counts"]}
+    features = _features(folder, manifest["configs"])
     for config, of in manifest["configs"].items():
-        with without_bars_of_datasets():
-            loaded = load_dataset(str(folder), config, cache_dir=str(cache))
-        for split in of:
-            parts[split].append((CONFIGS.index(config), loaded[split]))
+        for split, entry in of.items():
+            rows = _rows([folder / name for name in entry["files"]], features[config], cache)
+            check_embedded(rows, f"{config}/{split}")
+            parts[split].append((CONFIGS.index(config), rows))
     splits, outcomes = {}, {}
     for split, held in parts.items():
         if not held:
@@ -192,6 +196,33 @@ def _read(folder: Path, manifest: Mapping[str, Any], cache: Path) -> tuple[dict[
         outcomes[split] = Outcome(part=code[order], **{name: array[order] for name, array in values.items()})
         splits[split] = together.remove_columns(list(SCORE_COLUMNS)).select(order)
     return splits, outcomes
+
+
+def _rows(files: Sequence[Path], features: Any, cache: Path) -> Dataset:
+    """Read files of a folder; `load_dataset` would read whatever files and addresses the card names."""
+    from datasets import Dataset
+
+    try:
+        with without_bars_of_datasets():
+            return Dataset.from_parquet([str(file) for file in files], features=features, cache_dir=str(cache))
+    except Exception as error:  # those of `datasets` have no base in common
+        raise BuildError(
+            f"{files[0]} cannot be read with the columns that README.md declares ({one_line(innermost(error))}); build "
+            "the folder again with --overwrite"
+        ) from error
+
+
+def _features(folder: Path, configs: Iterable[str]) -> dict[str, Any]:
+    """Types of the columns of each config, as the card declares them: Parquet has no names of labels."""
+    from datasets.info import DatasetInfosDict
+
+    try:
+        declared = DatasetInfosDict.from_directory(str(folder))
+        return {config: declared[config].features for config in configs}
+    except Exception as error:  # of a card that anyone may have written
+        raise BuildError(
+            f"{folder}/README.md does not declare the columns of every config; build the folder again with --overwrite"
+        ) from error
 
 
 def _joined(outcomes: Sequence[Outcome]) -> Outcome:

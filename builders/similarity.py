@@ -11,20 +11,52 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from builders.errors import BuildError
 from builders.figures import Figure, similarity
 from builders.filtered import FILTERED, REMOVED, Outcome
 from builders.findings import Pool, ranked
+from builders.schema import Count, convert
+from unqover_data.files import FileError, json_of, read_bytes
 
 SIMILARITY = "similarity.json"
 CLASSES, SHOWN, NEIGHBORS = 12, 8, 4
 _ASKED = 24
 _DIGITS = 3
+_MOST_BYTES = 64 * 2**20
+
+_Cosine = Annotated[float, Meta(ge=-1.01, le=1.01)]
+_Row = tuple[str, Count]
+
+
+class _Means(Struct):
+    kept: _Cosine | None
+    random: _Cosine | None
+    removed: _Cosine | None
+
+
+class _Block(Struct):
+    label: str
+    kept: list[_Row]
+    removed: list[_Row]
+    similarity: list[list[_Cosine]]
+
+
+class _Neighbors(Struct):
+    row: _Row
+    removed: list[_Row]
+    similarity: list[_Cosine]
+
+
+class _Similarity(Struct):
+    means: dict[str, _Means]
+    blocks: list[_Block]
+    neighbors: list[_Neighbors]
 
 
 def measure_similarity(pool: Pool, outcome: Outcome, features: NDArray[Any], seed: int) -> dict[str, Any]:
@@ -93,12 +125,25 @@ def read_similarity(folder: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json_of(read_bytes(path, _MOST_BYTES))
+    except FileError as error:
+        raise BuildError(f"{path} {error}; build the folder again with --overwrite") from error
+    try:
+        for block in (stored := convert(found, _Similarity)).blocks:
+            _check_block(block, stored.means)
     except ValueError as error:
-        raise BuildError(f"{path} is not valid JSON ({error}); build the folder again with --overwrite") from error
-    if not isinstance(found, dict) or not found.keys() >= {"means", "blocks", "neighbors"}:
-        raise BuildError(f"{path} is not what a build writes; build the folder again with --overwrite")
+        raise BuildError(
+            f"{path} is not what a build writes: {error}; build the folder again with --overwrite"
+        ) from error
     return found
+
+
+def _check_block(block: _Block, means: Mapping[str, _Means]) -> None:
+    size = len(block.kept) + len(block.removed)
+    if len(block.similarity) != size or any(len(line) != size for line in block.similarity):
+        raise ValueError(f"the similarity of block {block.label!r} must be of {size} by {size} rows")
+    if block.label not in means:
+        raise ValueError(f"{block.label!r} is not among means")
 
 
 def heat_maps(found: Mapping[str, Any]) -> list[Figure]:

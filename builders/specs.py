@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +12,10 @@ from builders.errors import BuildError
 from builders.features.esim import EsimSettings
 from builders.features.images import ImageSettings
 from builders.features.transformer import TransformerSettings
-from builders.folder import check_version
+from builders.names import check_set_name, check_version
 from builders.sources.spec import SourceSpec
 from builders.tables import from_table, to_table
+from unqover_data.files import FileError, InvalidError, read_bytes, toml_of
 
 SETS_DIR = Path(__file__).parent / "sets"
 CHOSEN_HERE = "chosen here"
@@ -27,7 +26,6 @@ _TIED = {
     "encoder.model": ("encoder.revision", "encoder.weights"),
     "source.id": ("source.revision", "source.config"),
 }
-_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 Settings = TransformerSettings | EsimSettings | ImageSettings
 ENCODERS: dict[str, type[Settings]] = {
@@ -139,9 +137,9 @@ def load_spec(name: str, overrides: Sequence[str] = ()) -> SetSpec:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise BuildError(f"no set {name!r} (there are {', '.join(list_specs())}, or a path that ends in .toml){hint}")
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BuildError(f"{path.name} is not valid TOML: {error}") from error
+        table = toml_of(read_bytes(path))
+    except FileError as error:
+        raise BuildError(f"{path.name} {error}") from error
     for override in sorted(overrides, key=_turn):
         _override(table, override)
     return _spec(table, path.name)
@@ -164,9 +162,11 @@ def read_override(override: str) -> tuple[str, Any]:
     if not equals or not all(key.split(".")):
         raise BuildError(f"--set must be KEY=VALUE such as filter.tau=0.75, not {override!r}")
     try:
-        return key, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return key, toml_of(f"value = {text}")["value"]
+    except InvalidError:
         return key, text
+    except FileError as error:
+        raise BuildError(f"--set {key} {error}") from error
 
 
 def _turn(override: str) -> int:
@@ -212,8 +212,7 @@ def _spec(table: dict[str, Any], where: str) -> SetSpec:
     settings = from_table(ENCODERS[kind], encoder, f"{where}: encoder")
     spec = from_table(SetSpec, table | {"encoder_kind": kind, "encoder": settings}, where)
     check_version(spec.version)
-    if not _NAME.fullmatch(spec.name):
-        raise BuildError(f"{where}: name must be letters, digits, '.', '_' or '-', not {spec.name!r}")
+    check_set_name(spec.folder_name)
     if not 0 <= spec.seed < 2**32:
         raise BuildError(f"{where}: seed must be from 0 to 2**32 - 1, not {spec.seed}")
     if not spec.source.filtered or len(set(spec.source.filtered)) != len(spec.source.filtered):

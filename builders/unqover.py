@@ -8,10 +8,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.atomic import write_text
 from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
 from builders.figures import Figure, counts
-from builders.folder import Built, check_version, is_current, new_folder, verify_folder, write_manifest
+from builders.folder import Built, is_current, new_folder, verify_folder, write_manifest
+from builders.locks import claimed
+from builders.names import check_set_name, check_version, inside
 from builders.parquet import write_split
 from builders.pictures import draw
 from builders.probes import batches, row_at, schema
@@ -51,12 +54,17 @@ def build_unqover(
     """
     chosen = _chosen(lists, configs)
     facts = _facts(lists, chosen, lists.version if version is None else version)
-    target = out / facts["name"]
-    if not overwrite and is_current(target, facts):
-        return Built(target, verify_folder(target), fresh=False)
+    target = inside(out, facts["name"])
+    with claimed(target):
+        if not overwrite and is_current(target, facts):
+            return Built(target, verify_folder(target), fresh=False)
+        return _written(lists, target, facts, overwrite=overwrite)
+
+
+def _written(lists: ProbeLists, target: Path, facts: dict[str, Any], *, overwrite: bool) -> Built:
     with new_folder(target, overwrite=overwrite) as partial:
         infos = []
-        for config in chosen:
+        for config in facts["configs"]:
             rows = lists.rows(config)
             label = f"{facts['name']} {config}"
             tables = progress(batches(lists, config), total=rows, label=label, step=len)
@@ -71,8 +79,8 @@ def build_unqover(
         example = example_row(lists, config=facts["default_config"])
         drawn = (PICTURE, " ".join(panel.alt for panel in panels)) if panels else None
         card = probe_card(lists, facts, example, drawn)
-        (partial / "README.md").write_text(front_matter(facts, infos) + "\n" + card, encoding="utf-8")
-        (partial / "eval.yaml").write_text(benchmark(facts), encoding="utf-8")
+        write_text(partial / "README.md", front_matter(facts, infos) + "\n" + card)
+        write_text(partial / "eval.yaml", benchmark(facts))
         manifest = write_manifest(partial, facts)
     return Built(target, manifest, fresh=True)
 
@@ -113,8 +121,9 @@ def _facts(lists: ProbeLists, configs: Iterable[str], version: str) -> dict[str,
             "templates": len(probe.templates),
             "attributes": sum(len(lists.attributes[kind]) for kind in kinds),
         }
+    check_set_name(name := f"unqover-{lists.name}")
     return {
-        "name": f"unqover-{lists.name}",
+        "name": name,
         "title": lists.title,
         "version": version,
         "builder": "unqover",

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from builders.atomic import sweep
 from builders.errors import BuildError
+from builders.locks import held
+from builders.stopping import goes_on_from
 
-_TAKEN = {errno.EACCES, errno.EAGAIN}
+if TYPE_CHECKING:
+    from builders.folder import Built
 
 
 def digest(inputs: Mapping[str, Any]) -> str:
@@ -56,15 +59,27 @@ class Workspace:
             If another process builds there.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno in _TAKEN:  # else the file system has no locks
-                    raise BuildError(
-                        f"another build works in {self.root}: wait for it, or give this one another folder with --work"
-                    ) from None
+        busy = BuildError(
+            f"another build works in {self.root}: wait for it, or give this one another folder with --work"
+        )
+        with held(self.root / "lock", busy), goes_on_from(self.root):
+            sweep(self.root)
             yield
+
+    def log(self, built: Built) -> None:
+        """Add a line to ``log.jsonl``: what was built, how long the stages took, and which found what they make.
+
+        Times lie here and not in the dataset folder, so that equal inputs give equal folders.
+        """
+        entry = {
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "folder": str(built.folder),
+            "sha256": built.manifest["sha256"],
+            "seconds": {stage: round(seconds, 2) for stage, seconds in built.seconds.items()},
+            "reused": list(built.reused),
+        }
+        with (self.root / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

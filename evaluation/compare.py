@@ -15,7 +15,7 @@ from evaluation.errors import EvaluationError
 from evaluation.metrics import bias_table
 from evaluation.probe_sets import open_probe_set
 from evaluation.scores import ScoredRows
-from evaluation.store import read_json
+from evaluation.stored import read_stored
 
 _READ = {
     "ranks": "Rank of each subject by γ(x), from 1 on; 1 goes with the attributes most (Figure 4).",
@@ -35,14 +35,11 @@ def read_scored(path: Path) -> tuple[str, ScoredRows]:
     Raises
     ------
     EvaluationError
-        If it is no result, its Parquet is gone, or the set that it was made on is no longer the same.
+        If it is no result, it or its Parquet is damaged, or the set that it was made on is no longer the same.
     """
-    scores = path.with_suffix(".parquet")
     if "*" in str(path):
         raise EvaluationError(f"no file matches {path}: what there is shows `probesieve report RESULTS --text`")
-    if path.suffix != ".json" or not path.is_file() or not scores.is_file():
-        raise EvaluationError(f"{path} is no stored result: pass a .json that has its .parquet beside it")
-    result = read_json(path)
+    result = read_stored(path)
     if "metrics" not in result:
         raise EvaluationError(f"{path} is the result of a classifier; only results on probe sets are set side by side")
     dataset: dict[str, Any] = result["dataset"]
@@ -53,7 +50,7 @@ def read_scored(path: Path) -> tuple[str, ScoredRows]:
     if probes.revision != dataset["revision"]:
         raise EvaluationError(f"{dataset['source']} is not the set that {path} was made on: it was built anew since")
     name = f"{Path(result['model']['name']).name}.{result['settings']['protocol']}"
-    return name, ScoredRows.from_tables(probes.rows, pq.read_table(scores), subset=True)
+    return name, ScoredRows.from_tables(probes.rows, pq.read_table(path.with_suffix(".parquet")), subset=True)
 
 
 def compare_text(paths: Sequence[Path], *, base: Path | None = None, top: int = 10) -> str:

@@ -10,10 +10,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
+from builders.atomic import write_text
 from builders.cards import dataset_info, front_matter
-from builders.folder import Manifest, check_version, new_folder, write_manifest
+from builders.folder import Manifest, new_folder, write_manifest
+from builders.names import as_set_name, check_names, check_set_name, check_version, inside
+from builders.owner_words import SECTION
+from builders.text import code, markdown
 from evaluation.errors import EvaluationError
-from evaluation.store import read_json, write_text
+from evaluation.stored import read_stored
 
 
 def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -49,8 +53,7 @@ def write_eval_results(results: Sequence[Mapping[str, Any]], folder: Path) -> li
             entries.setdefault(dataset["name"], []).append(entry)
     written = []
     for name, some in entries.items():
-        path = folder / ".eval_results" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = inside(folder, ".eval_results", f"{name}.yaml")
         write_text(path, yaml.safe_dump(eval_result_entries_to_yaml(some), sort_keys=False, allow_unicode=True))
         written.append(path)
     return written
@@ -107,14 +110,14 @@ def build_score_set(
     Raises
     ------
     EvaluationError
-        If there is no result below `results`, or results of several models.
+        If there is no result below `results`, one is damaged, or they are of several models.
     BuildError
         If the version cannot be, or a folder is in the way.
     """
     check_version(version)
     stored = sorted(path for path in results.rglob("*.json") if path.with_suffix(".parquet").is_file())
-    found = [path for path in stored if "metrics" in read_json(path)]
-    models = {path.parents[2].name for path in found}
+    contents = {path: content for path in stored if "metrics" in (content := read_stored(path))}
+    models = {path.parents[2].name for path in contents}
     if len(models) != 1:
         what = (
             f"holds results of {', '.join(sorted(models))}; pass the folder of one"
@@ -123,11 +126,14 @@ def build_score_set(
         )
         raise EvaluationError(f"{results} {what}")
     (model,) = models
-    contents = {path: read_json(path) for path in found}
     first = next(iter(contents.values()))
-    configs = {_config_of(result): {"test": _split(path, result)} for path, result in contents.items()}
+    configs = {_config_of(result): {"test": _split(result)} for result in contents.values()}
+    if len(configs) < len(contents):
+        raise EvaluationError(f"{results} holds two results on one version of a set; pass the folder of one commit")
+    check_names(configs)
+    check_set_name(name := as_set_name(f"scores-{model}"))
     facts = {
-        "name": f"scores-{model}",
+        "name": name,
         "title": f"Probe-set scores of {first['model']['name']}",
         "version": version,
         "builder": "scores",
@@ -140,7 +146,7 @@ def build_score_set(
         "default_config": next(iter(configs)),
         "configs": configs,
     }
-    with new_folder(out / str(facts["name"]), overwrite=overwrite) as partial:
+    with new_folder(inside(out, name), overwrite=overwrite) as partial:
         infos = []
         for path, result in contents.items():
             config = _config_of(result)
@@ -150,17 +156,20 @@ def build_score_set(
             size = {"rows": len(table), "bytes": table.nbytes, "download": path.with_suffix(".parquet").stat().st_size}
             infos.append(dataset_info(config, table.schema, {"test": size}))
         write_text(partial / "README.md", f"{front_matter(facts, infos)}\n{_card(contents.values())}")
-        return out / str(facts["name"]), write_manifest(partial, facts)
+        return inside(out, name), write_manifest(partial, facts)
 
 
 _KEPT = ("dataset", "settings", "metrics", "rows", "versions")
 
 
 def _config_of(result: Mapping[str, Any]) -> str:
-    return f"{result['dataset']['name']}-{result['dataset']['config']}-{result['settings']['protocol']}"
+    """Of a set and its version, so that results on several versions lie side by side; a config's name takes no dots."""
+    dataset = result["dataset"]
+    parts = (dataset["name"], dataset["version"], dataset["config"], result["settings"]["protocol"])
+    return "-".join(parts).replace(".", "_")
 
 
-def _split(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+def _split(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"rows": result["rows"], "files": [f"{_config_of(result)}/test-00000-of-00001.parquet"]}
 
 
@@ -170,18 +179,18 @@ def _card(results: Any) -> str:
     for result in results:
         dataset = result["dataset"]
         lines.append(
-            f"| `{_config_of(result)}` | {result['rows']:,} | {result['metrics']['mu']['value']:.4f} "
-            f"| {dataset['name']} {dataset['version']} | `{dataset['revision']}` |"
+            f"| {code(_config_of(result), cell=True)} | {result['rows']:,} | {result['metrics']['mu']['value']:.4f} "
+            f"| {markdown(dataset['name'])} {dataset['version']} | {code(dataset['revision'], cell=True)} |"
         )
     name, sha = result["model"]["name"], result["model"]["sha"]
     return f"""\
-# Probe-set scores of {name}
+# Probe-set scores of {markdown(name)}
 
 > These numbers **measure stereotyping associations** of one model on the names, templates and statements of the sets
 > below. They certify nothing: other words and tasks may show other associations.
 
-Model `{name}` at `{sha}`. Each row has the `id` of a row of its set and S of both subjects, in both orders (`12`:
-subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
+Model {code(name)} at {code(sha)}. Each row has the `id` of a row of its set and S of both subjects, in both orders
+(`12`: subject 1 first), for the attribute and (`_negated`) its negation: probabilities from 0 to 1.
 
 {chr(10).join(lines)}
-"""
+{SECTION}"""

@@ -10,9 +10,11 @@ from typing import Any
 
 from builders.errors import HubError
 from builders.features.checkpoints import first_line, quiet
-from builders.features.weight_errors import LOADING_ERRORS, weights_line
+from builders.features.model_config import check_fits
+from builders.features.weight_errors import weights_line
 from evaluation.errors import EvaluationError
 from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice
+from unqover_data.files import FileError
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -26,6 +28,7 @@ _CLASSES: dict[Kind, tuple[str, str]] = {
 }
 # Tables that a model fills by itself.
 _COMPUTED = re.compile(r"position_ids$|token_type_ids$|rotary_emb\.inv_freq$|\.attn\.(masked_)?bias$")
+_SENTENCE = "Who was it? \u2603 Nobody knows, and nobody asks."
 _POOLER = re.compile(r"(^|\.)pooler\.")  # feeds nothing but classifiers
 
 
@@ -79,10 +82,33 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
     """
     chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
     model, tokenizer = load_parts(ref, chosen, "AutoTokenizer", dtype=dtype)
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+    with first_use(ref, chosen):
+        special = len(set(tokenizer.all_special_ids))
+    if len(tokenizer) <= special:
         raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
     device = chosen_device(device)
-    return Loaded(ref, moved(model, device), tokenizer, device, dtype, token_limit(model, tokenizer))
+    model = moved(model, device)
+    with first_use(ref, chosen):
+        limit = token_limit(model, tokenizer)
+        _answer(model, tokenizer, limit)
+    return Loaded(ref, model, tokenizer, device, dtype, limit)
+
+
+def _answer(model: Any, tokenizer: Any, limit: int | None) -> None:
+    """Let a model read a sentence with a word that it does not know."""
+    import torch
+
+    ids = torch.tensor([tokenizer(_SENTENCE)["input_ids"][:limit]], device=model.device)
+    decoded = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+    with torch.inference_mode():
+        model(input_ids=ids, **decoded)
+
+
+@contextlib.contextmanager
+def first_use(ref: ModelRef, kind: Kind | None = None) -> Iterator[None]:
+    """Use a model for the first time: what its files say wrongly, and loading did not see, ends as one line."""
+    with quiet(), _told(ref, _CLASSES[kind or ref.kind][1]):
+        yield
 
 
 def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tuple[Any, Any]:
@@ -113,6 +139,7 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
     folder, own = str(ref.folder), {"trust_remote_code": False, "local_files_only": True}
     with quiet(), _told(ref, head):
+        check_fits(name, ref.folder, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, name).from_pretrained(
             folder,
             output_loading_info=True,
@@ -176,7 +203,8 @@ def token_limit(model: Any, tokenizer: Any) -> int | None:
         )
         if is_table and module.padding_idx is not None:  # positions start behind the padding's
             limits.append(module.num_embeddings - module.padding_idx - 1)
-    if 0 < (length := tokenizer.model_max_length) < 1_000_000:
+    length = tokenizer.model_max_length
+    if isinstance(length, int) and 0 < length < 1_000_000:
         limits.append(length)
     return min(limits, default=None)
 
@@ -190,7 +218,9 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
         raise
     except ImportError as error:
         raise EvaluationError(f"{ref.name} needs a package that is not installed: {first_line(error)}") from None
-    except LOADING_ERRORS as error:
+    except FileError as error:
+        raise EvaluationError(f"{ref.name}: config.json {error}; download the model again") from None
+    except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
         if line := weights_line(error, ref.folder.iterdir()):
             raise EvaluationError(f"{ref.name} has {line}") from None
         line = first_line(error).replace(str(ref.folder), ref.name)

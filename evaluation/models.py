@@ -8,14 +8,15 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from builders.features.model_config import read_config
 from builders.hub_files import fetch, fetch_transformers, pin_model
 from evaluation.errors import EvaluationError
+from unqover_data.files import FileError
 
 Kind = Literal["qa", "mlm", "causal", "seq2seq", "text-classifier", "image-classifier"]
 Library = Literal["transformers", "timm"]
@@ -108,11 +109,9 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
         sha = pin_model(path, revision)
         config_path = fetch(path, sha, ["config.json"], "model") / "config.json"
     try:
-        config = json.loads(config_path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise EvaluationError(f"{name}: config.json is not JSON ({error}); download the model again") from error
-    if not isinstance(config, dict):
-        raise EvaluationError(f"{name}: config.json holds no JSON object; download the model again")
+        config = read_config(config_path)
+    except FileError as error:
+        raise EvaluationError(f"{name}: config.json {error}; download the model again") from error
     library: Library = "timm" if _is_timm(config) else "transformers"
     return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local, library)
 
@@ -155,7 +154,7 @@ def find_kind(config: Any, *, name: str = "the model") -> Kind:
     'mlm'
     """
     config = config if isinstance(config, dict) else config.to_dict()
-    architectures = [str(one) for one in config.get("architectures") or ()]
+    architectures = config.get("architectures") or []
     hint = f"pass --kind ({', '.join(KINDS)}) if you know that it can do one"
     if _is_timm(config):
         return "image-classifier"

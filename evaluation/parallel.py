@@ -8,11 +8,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from builders.stopping import kept_from_children
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
 
 HERE = "loky"
 BACKENDS = (HERE, "ray", "dask")
+MOST_AT_ONCE = 10_000
 
 R = TypeVar("R")
 
@@ -42,10 +44,13 @@ def in_parallel(
 
     left = iter(calls)
     with parallel_config(**backend_arguments(backend, at_once)):
-        parallel = Parallel(n_jobs=at_once, return_as="generator_unordered" if backend == HERE else "list")
         if backend == HERE:
-            yield from parallel(delayed(function)(*call) for call in left)
+            with kept_from_children():  # here joblib starts its processes
+                parallel = Parallel(n_jobs=at_once, return_as="generator_unordered")
+                results = parallel(delayed(function)(*call) for call in left)
+            yield from results
             return
+        parallel = Parallel(n_jobs=at_once)
         # The other backends give nothing back before all is finished, so they get some at a time.
         while some := list(itertools.islice(left, 4 * at_once)):
             yield from parallel(delayed(function)(*call) for call in some)
@@ -57,9 +62,12 @@ def backend_arguments(backend: str, at_once: int) -> Mapping[str, Any]:
     Raises
     ------
     EvaluationError
-        If there is no such backend, it is not installed, or no scheduler of Dask is known.
+        If there is no such backend, it is not installed, no scheduler of Dask is known, or `at_once` is above
+        `MOST_AT_ONCE`.
     """
     check_choice("backend", backend, BACKENDS)
+    if at_once > MOST_AT_ONCE:
+        raise EvaluationError(f"--workers must be at most {MOST_AT_ONCE:,}, not {at_once}")
     if backend == HERE:
         threads = max(1, (os.cpu_count() or 1) // at_once)
         return {"backend": HERE, "inner_max_num_threads": threads} if at_once > 1 else {}

@@ -165,7 +165,7 @@ def evaluate(
         shards = store.open_partial(place, settings, rows, overwrite=overwrite)
         try:
             _score_missing(place, shards, ref, options, engine)
-        except EvaluationError:
+        except BaseException:
             store.abandon(place)
             raise
         scores, seconds = store.merge_shards(place, shards)
@@ -182,7 +182,7 @@ def evaluate(
             "versions": store.versions(),
             **aggregates_of(rows, scores, seed=options.seed),
         }
-        store.finish(place, result, scores)
+        result = store.finish(place, result, scores)
     return ProbeScores(result, place.result, fresh=True)
 
 

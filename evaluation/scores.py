@@ -110,6 +110,14 @@ class ScoredRows:
         return replace(self, scores=self.scores[rows], ids=self.ids.take(rows), **taken)
 
 
+def check_scores(scores: pa.Table) -> None:
+    """Refuse scores of which an id is repeated or missing, or that are no numbers from 0 to 1; see `ScoredRows`."""
+    require(scores, ("id", *SCORE_COLUMNS), "the scores")
+    ids = _ids(scores, "scores")
+    _check_distinct(ids, "scores")
+    _check_range(_score_matrix(scores), ids)
+
+
 def require(table: pa.Table, columns: Sequence[str], what: str) -> None:
     """Refuse a table that lacks a column."""
     for name in columns:
@@ -140,11 +148,8 @@ def _match(
 
     if probe_ids.equals(score_ids):  # as the runner stores them, of a set whose ids were checked when it was opened
         return None, None
-    for what, ids in (("probe rows", probe_ids), ("scores", score_ids)):
-        if len(ids.dictionary_encode().dictionary) < len(ids):
-            counts = pc.value_counts(ids)
-            first = counts.filter(pc.greater(counts.field("counts"), 1))[0]
-            raise EvaluationError(f"the {what} repeat the id {first['values'].as_py()!r} ({first['counts']} times)")
+    _check_distinct(probe_ids, "probe rows")
+    _check_distinct(score_ids, "scores")
     places = pc.index_in(probe_ids, value_set=score_ids)
     lacking = places.null_count
     unknown = len(score_ids) - (len(probe_ids) - lacking)
@@ -163,6 +168,15 @@ def _match(
         )
     kept = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False)) if lacking else None
     return kept, places.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _check_distinct(ids: pa.Array, what: str) -> None:
+    import pyarrow.compute as pc
+
+    if len(ids.dictionary_encode().dictionary) < len(ids):
+        counts = pc.value_counts(ids)
+        first = counts.filter(pc.greater(counts.field("counts"), 1))[0]
+        raise EvaluationError(f"the {what} repeat the id {first['values'].as_py()!r} ({first['counts']} times)")
 
 
 def _score_matrix(scores: pa.Table) -> FloatArray:

@@ -8,7 +8,6 @@ file a finished shard; a run with the same settings continues it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -20,8 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builders.atomic import whole_file, write_text
+from builders.locks import held
+from builders.names import inside
+from builders.stopping import goes_on_from, undisturbed
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef
+from evaluation.stored import read_stored, seal
+from unqover_data.files import FileError, json_of, read_bytes
 
 ROWS_PER_SHARD = 2_000
 SETTINGS, ROWS = "settings.json", "rows.parquet"
@@ -44,6 +49,11 @@ class Place:
         """What there is of a run that has not ended."""
         return self.result.with_name(f".{self.result.stem}.partial")
 
+    @property
+    def lock(self) -> Path:
+        """What a run holds."""
+        return self.result.with_name(f".{self.result.stem}.lock")
+
     def shard(self, number: int) -> Path:
         """Scores of one shard."""
         return self.partial / f"shard-{number:05d}.parquet"
@@ -60,9 +70,14 @@ def place_of(out: Path, ref: ModelRef, dataset: str, part: str, protocol: str) -
         The model.
     dataset, part, protocol : str
         ``NAME@VERSION`` of the set, what of it was scored (a config or a split), and how.
+
+    Raises
+    ------
+    BuildError
+        If one of them cannot be the name of a file or folder.
     """
     model = Path(ref.name).resolve().name if ref.local else ref.path.replace("/", "__")
-    return Place(out / model / ref.sha / dataset / f"{part}.{protocol}.json")
+    return Place(inside(out, model, ref.sha, dataset, f"{part}.{protocol}.json"))
 
 
 def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -71,13 +86,25 @@ def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | N
     Raises
     ------
     EvaluationError
-        If there is one of other settings; names the first that differs.
+        If there is one of other settings, naming the first that differs, or one that is damaged.
     """
     if not (place.result.is_file() and place.scores.is_file()):
         return None
-    result: dict[str, Any] = read_json(place.result)
-    _check_same(result.get("settings", {}), settings, place.result)
+    result = read_stored(place.result)
+    _check_same(result["settings"], settings, place.result)
+    _clear(place, settings)
     return result
+
+
+def _clear(place: Place, settings: Mapping[str, Any]) -> None:
+    """Remove what is left of the run that made a result, where it was killed right behind."""
+    if not (place.partial.exists() or place.lock.exists()):
+        return
+    with contextlib.suppress(EvaluationError), locked(place):  # another run may be at work, on other settings
+        if (place.partial / SETTINGS).is_file():
+            begun = read_json(place.partial / SETTINGS)
+            _check_same({name: begun.get(name) for name in settings}, settings, place.partial)
+        shutil.rmtree(place.partial, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -90,20 +117,14 @@ def locked(place: Place) -> Iterator[None]:
         If another run is in it.
     """
     place.result.parent.mkdir(parents=True, exist_ok=True)
-    lock = place.result.with_name(f".{place.result.stem}.lock")
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            message = f"another run is scoring {place.result}; wait for it, or use another --out"
-            raise EvaluationError(message) from error
-        try:
+    busy = EvaluationError(f"another run is scoring {place.result}; wait for it, or use another --out")
+    try:
+        with held(place.lock, busy), goes_on_from(place.partial):
             yield
-        finally:
-            lock.unlink(missing_ok=True)
-            for folder in (place.result.parent, *place.result.parents[1:3]):
-                with contextlib.suppress(OSError):  # not empty
-                    folder.rmdir()
+    finally:
+        for folder in (place.result.parent, *place.result.parents[1:3]):
+            with contextlib.suppress(OSError):  # not empty
+                folder.rmdir()
 
 
 def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, overwrite: bool = False) -> int:
@@ -129,8 +150,7 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
             shutil.rmtree(place.partial)
     if not (place.partial / SETTINGS).is_file():
         shutil.rmtree(place.partial, ignore_errors=True)
-        place.partial.mkdir()
-        pq.write_table(rows, place.partial / ROWS)
+        write_table(rows, place.partial / ROWS)
         write_json(place.partial / SETTINGS, settings)
     return -(-len(rows) // ROWS_PER_SHARD)
 
@@ -147,16 +167,8 @@ def shard_rows(place: Place, number: int) -> pa.Table:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a Parquet file that is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(table, unfinished, compression="zstd")
-    unfinished.replace(path)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file that is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    with whole_file(path) as unfinished:
+        pq.write_table(table, unfinished, compression="zstd")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -164,12 +176,15 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file of ours."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file of ours, which holds an object."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise EvaluationError(f"{path} is not valid JSON ({error}); remove it and run again") from error
+        content = json_of(read_bytes(path))
+    except FileError as error:
+        raise EvaluationError(f"{path} {error}; remove it and run again") from error
+    if not isinstance(content, dict):
+        raise EvaluationError(f"{path} holds no JSON object; remove it and run again")
+    return content
 
 
 def merge_shards(place: Place, shards: int) -> tuple[pa.Table, float]:
@@ -179,18 +194,24 @@ def merge_shards(place: Place, shards: int) -> tuple[pa.Table, float]:
     return pa.concat_tables(table.replace_schema_metadata(None) for table in tables), seconds
 
 
-def finish(place: Place, result: Mapping[str, Any], scores: pa.Table) -> None:
-    """Store a result: scores first, its JSON last, in place of an older one; what the run needed goes."""
+def finish(place: Place, result: Mapping[str, Any], scores: pa.Table) -> dict[str, Any]:
+    """Store a result with its sums, and give it: scores first, its JSON last, in place of an older one.
+
+    What the run needed goes.
+    """
     place.result.unlink(missing_ok=True)
     write_table(scores, place.scores)
-    write_json(place.result, result)
+    sealed = seal(json.loads(json.dumps(result, allow_nan=False)), place.scores)
+    write_json(place.result, sealed)
     shutil.rmtree(place.partial)
+    return sealed
 
 
 def abandon(place: Place) -> None:
     """Remove an unfinished run, unless it has a finished shard to go on from."""
-    if not any(place.partial.glob("shard-*.parquet")):
-        shutil.rmtree(place.partial, ignore_errors=True)
+    with undisturbed():
+        if not any(place.partial.glob("shard-*.parquet")):
+            shutil.rmtree(place.partial, ignore_errors=True)
 
 
 def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:

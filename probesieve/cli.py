@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
+from builders.disk import told_when_full
 from builders.errors import BuildError, HubError
+from builders.stopping import goes_on_from, told_when_stopped
 from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
-from probesieve.options import Progress
+from probesieve.options import Progress, Workers
+from probesieve.output import guard_warnings, say
 from unqover_data import ListError, NotFetchedError, list_classes, load_lists, read_toml
+from unqover_data.errors import one_line
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
 _SETTINGS: dict[str, Any] = {
@@ -40,7 +43,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"probesieve {version('probesieve')}")
+        say(f"probesieve {version('probesieve')}")
         raise typer.Exit
 
 
@@ -85,10 +88,10 @@ def build_unqover(
             size = sum(folder.manifest["files"][file]["bytes"] for file in splits["test"]["files"])
             state = "built" if folder.fresh else "up to date"
             rows.append((str(folder.folder), part, f"{splits['test']['rows']:,}", f"{size / 1e6:.2f} MB", state))
-    print("\n".join(aligned([("folder", "config", "rows", "size", ""), *rows], right=(2, 3))))
+    say("\n".join(aligned([("folder", "config", "rows", "size", ""), *rows], right=(2, 3))))
     default = built[0].manifest["default_config"]
-    print("\nTo load one:\n\n    from datasets import load_dataset")
-    print(f'    load_dataset({json.dumps(str(built[0].folder))}, "{default}", split="test")')
+    say("\nTo load one:\n\n    from datasets import load_dataset")
+    say(f'    load_dataset({json.dumps(str(built[0].folder))}, "{default}", split="test")')
 
 
 @build_app.command("aflite")
@@ -111,7 +114,7 @@ def build_aflite(
     ] = None,
     version: Annotated[str | None, typer.Option(help="MAJOR.MINOR.PATCH instead of the spec's own.")] = None,
     device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
+    workers: Workers = 2,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder built from other inputs.")] = False,
     progress: Progress = True,
 ) -> None:
@@ -141,7 +144,7 @@ def build_aflite(
         overwrite=overwrite,
         machine=Machine(device=device, workers=workers),
     )
-    print(filtered_text(built))
+    say(filtered_text(built))
 
 
 @app.command("refilter")
@@ -160,7 +163,7 @@ def refilter(
     from builders.reading import filtered_text
     from builders.refilter import refilter
 
-    print(filtered_text(refilter(folder, out, version=version, n=n, tau=tau, overwrite=overwrite)))
+    say(filtered_text(refilter(folder, out, version=version, n=n, tau=tau, overwrite=overwrite)))
 
 
 @app.command("list")
@@ -177,15 +180,15 @@ def list_sets() -> None:
         lists = load_lists(name)
         sizes = (f"{lists.rows(config):,}" for config in ("qa", "mlm"))
         rows.append((f"unqover-{name}", lists.version, *sizes, lists.title))
-    print("Probe sets (probesieve build unqover CLASS):\n")
-    print("\n".join(aligned([("set", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
-    print("\nFiltered sets (probesieve build aflite SET):\n")
+    say("Probe sets (probesieve build unqover CLASS):\n")
+    say("\n".join(aligned([("set", "version", "qa rows", "mlm rows", "what"), *rows], right=(2, 3))))
+    say("\nFiltered sets (probesieve build aflite SET):\n")
     specs = [load_spec(name) for name in list_specs()]
     rows = [
         (s.folder_name, s.version, s.source.id or s.source.kind, f"{s.filter.n:,}", s.encoder_kind, s.title)
         for s in specs
     ]
-    print("\n".join(aligned([("set", "version", "source", "n", "encoder", "what"), *rows], right=(3,))))
+    say("\n".join(aligned([("set", "version", "source", "n", "encoder", "what"), *rows], right=(3,))))
 
 
 @app.command("show")
@@ -205,9 +208,9 @@ def show(
     if name in list_classes():
         raise BuildError(f"no set {name!r}; did you mean 'unqover-{name}'?")
     if not name.startswith("unqover-"):
-        print(spec_text(load_spec(name)))
+        say(spec_text(load_spec(name)))
         return
-    print(example_text(example_row(load_lists(name.removeprefix("unqover-"), lists), row)))
+    say(example_text(example_row(load_lists(name.removeprefix("unqover-"), lists), row)))
 
 
 @app.command("validate")
@@ -219,10 +222,10 @@ def validate(file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="Lis
     try:
         lists = read_toml(file)
     except ListError as error:
-        print("\n".join(error.problems), file=sys.stderr)
+        say("\n".join(map(one_line, error.problems)), error=True)
         raise typer.Exit(2) from None
     rows = ", ".join(f"{lists.rows(config):,} rows in {config}" for config in lists.configs)
-    print(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
+    say(f"{file}: good; {len(lists.configs['qa'].subjects)} subjects, {rows}")
 
 
 app.command("eval")(eval_commands.evaluate)
@@ -243,6 +246,9 @@ def push(
     private: Annotated[bool, typer.Option("--private", help="Create the repository private.")] = False,
     create_pr: Annotated[bool, typer.Option("--create-pr", help="Open a pull request; tag after its merge.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and send nothing.")] = False,
+    verify: Annotated[
+        bool | None, typer.Option("--verify/--no-verify", help="Load every file back; by default up to 1 GB.")
+    ] = None,
     progress: Progress = True,
 ) -> None:
     """Push a built folder to the Hub as a tagged version.
@@ -256,19 +262,23 @@ def push(
 
     if not progress:
         switch_off()
-    print(push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run).summary())
+    with goes_on_from(f"what {repo_id} holds"):
+        pushed = push_folder(folder, repo_id, private=private, create_pr=create_pr, dry_run=dry_run, verify=verify)
+    say(pushed.summary())
 
 
 def main() -> None:
     """Run ``probesieve``."""
-    _run(app, sys.argv[1:] or ["--help"])
+    with told_when_stopped():
+        _run(app, sys.argv[1:] or ["--help"])
 
 
 def run(command: Callable[..., None]) -> None:
     """Run one command as a script of its own."""
     single = typer.Typer(**_SETTINGS)
     single.command()(command)
-    _run(single, sys.argv[1:])
+    with told_when_stopped():
+        _run(single, sys.argv[1:])
 
 
 def _run(commands: typer.Typer, args: list[str]) -> None:
@@ -276,12 +286,13 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
 
     What the user can mend comes out as one line with exit code 2, what the Hub refuses with exit code 1.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a stopped build clears up behind itself
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without μ is no reason to stop
+    guard_warnings()
     try:
-        sys.exit(commands(args=args, standalone_mode=False))
+        with told_when_full():
+            sys.exit(commands(args=args, standalone_mode=False))
     except (HubError, NotFetchedError) as error:
         message, code = str(error), 1
     except (ListError, BuildError, EvaluationError) as error:
@@ -290,9 +301,7 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
-    except (typer.Abort, KeyboardInterrupt):
-        message, code = "interrupted", 130
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    say(f"error: {one_line(message)}", error=True)
     sys.exit(code)
 
 

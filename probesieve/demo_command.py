@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from probesieve.options import Progress
+from probesieve.output import say
 
 
 def demo(
@@ -15,7 +16,7 @@ def demo(
     models: Annotated[Path, typer.Option(help="Folder that gets the four models.")] = Path("models/demo"),
     results: Annotated[Path, typer.Option(help="Results folder.")] = Path("results/demo"),
     report: Annotated[Path, typer.Option(help="Gets the report.")] = Path("results/demo/report.html"),
-    seed: Annotated[int, typer.Option(help="Of stories, models, sample and intervals.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Of stories, models, sample and intervals.", min=0, max=2**32 - 1)] = 0,
     progress: Progress = True,
 ) -> None:
     """Train four tiny models, two with a planted preference, score them, and make the report. Needs no network.
@@ -28,4 +29,4 @@ def demo(
     if not progress:
         switch_off()
     for paragraph in run_demo(Places(build, models, results, report), seed=seed):
-        print(f"{paragraph}\n", flush=True)
+        say(f"{paragraph}\n")

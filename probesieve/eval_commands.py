@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from probesieve.options import Progress
+from probesieve.output import say
 
 
 def evaluate(
@@ -108,9 +109,9 @@ def evaluate(
     results = []
     for done in evaluate_any(model, sets, options, of_classifier, **how):
         results.append(done.result)
-        print(f"{done}\n\n{'Stored' if done.fresh else 'Was there'}: {done.path}\n")
+        say(f"{done}\n\n{'Stored' if done.fresh else 'Was there'}: {done.path}\n")
     if eval_results:
-        print("\n".join(f"Written: {path}" for path in write_eval_results(results, eval_results)))
+        say("\n".join(f"Written: {path}" for path in write_eval_results(results, eval_results)))
 
 
 def difficulty(
@@ -134,10 +135,10 @@ def difficulty(
     from evaluation.store import write_json
 
     title, found = difficulty_of(predictions, dataset, split, label_map=label_map, revision=dataset_revision)
-    print(difficulty_text(found, title))
+    say(difficulty_text(found, title))
     if out:
         write_json(out, {"rows": title, "predictions": [one.to_json() for one in found]})
-        print(f"\nStored: {out}")
+        say(f"\nStored: {out}")
 
 
 def humans(
@@ -156,10 +157,10 @@ def humans(
     from evaluation.store import write_json
 
     title, found = humans_of(file, dataset, split, revision=dataset_revision)
-    print(humans_text(found, title))
+    say(humans_text(found, title))
     if out:
         write_json(out, {"rows": title, "subsets": {name: one.to_json() for name, one in found.items()}})
-        print(f"\nStored: {out}")
+        say(f"\nStored: {out}")
 
 
 def compare(
@@ -173,7 +174,7 @@ def compare(
     """
     from evaluation.compare import compare_text
 
-    print(compare_text(results, base=base, top=top))
+    say(compare_text(results, base=base, top=top))
 
 
 def export_scores(
@@ -189,4 +190,4 @@ def export_scores(
     from evaluation.hub_results import build_score_set
 
     folder, manifest = build_score_set(results, out, version=version, overwrite=overwrite)
-    print(f"Built {folder} with {len(manifest['configs'])} configs; push it with: probesieve push {folder} ORG/NAME")
+    say(f"Built {folder} with {len(manifest['configs'])} configs; push it with: probesieve push {folder} ORG/NAME")

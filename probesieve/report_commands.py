@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from probesieve.output import say
+
 
 def report(
     paths: Annotated[
@@ -35,7 +37,7 @@ def report(
 
     if text:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        print(report_text(paths, bases=base or (), color=color))
+        print(report_text(paths, bases=base or (), color=color))  # noqa: T201 (has colours, names are visible)
     if out or not text:
         written = write_report(paths, out or Path("report.html"), title=title, bases=base or ())
-        print(f"Written: {written} ({written.stat().st_size / 1e6:.1f} MB); open it in a browser")
+        say(f"Written: {written} ({written.stat().st_size / 1e6:.1f} MB); open it in a browser")

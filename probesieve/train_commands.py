@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from probesieve.options import Progress
+from probesieve.options import Progress, Workers
+from probesieve.output import say
 
 
 def train(
@@ -39,7 +40,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Folder that gets a folder a checkpoint.")] = Path("models"),
     results: Annotated[Path, typer.Option(help="Results folder, for --score.")] = Path("results"),
     device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
+    workers: Workers = 2,
     progress: Progress = True,
 ) -> None:
     """Train a classifier with the paper's settings on a subset of a filtered set.
@@ -71,9 +72,9 @@ def train(
     folders = []
     for trained in train_seeds(request, out, seeds=seed or [0], machine=machine):
         folders.append(trained.folder)
-        print(f"{'Trained' if trained.fresh else 'Was there'}: {trained.folder}", flush=True)
+        say(f"{'Trained' if trained.fresh else 'Was there'}: {trained.folder}")
     if score:
-        print(f"\n{markdown(score_seeds(folders, data, splits=score, machine=machine, out=results))}")
+        say(f"\n{markdown(score_seeds(folders, data, splits=score, machine=machine, out=results))}")
 
 
 def tables(
@@ -85,7 +86,7 @@ def tables(
     limit: Annotated[int | None, typer.Option(help="Most rows to train on and to score, for a first look.")] = None,
     out: Annotated[Path, typer.Option(help="Gets the tables, and sets, models and results.")] = Path("tables"),
     device: Annotated[str | None, typer.Option(help="cuda where there is one, else cpu.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes that decode images.", min=0)] = 2,
+    workers: Workers = 2,
     progress: Progress = True,
 ) -> None:
     """Lay out the tables of the AFLite paper, training and scoring what is not there yet.
@@ -103,6 +104,6 @@ def tables(
         switch_off()
     machine = Machine(device=device, workers=workers)
     made = reproduce(load_plan(plan), out, tables=table, machine=machine, data=data, limit=limit)
-    print(f"{made.text}\nStored: {out / TABLES[0]}")
+    say(f"{made.text}\nStored: {out / TABLES[0]}")
     if made.missing:
         raise typer.Exit(1)

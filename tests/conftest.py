@@ -66,7 +66,13 @@ def tiny_lists(tiny_toml: Path) -> ProbeLists:
 
 @pytest.fixture
 def released_folder(tmp_path: Path) -> Path:
-    """A folder in the released layout, with one class in every form that the released files take."""
+    """A folder in the released layout."""
+    write_released(tmp_path / "released")
+    return tmp_path / "released"
+
+
+def write_released(folder: Path) -> None:
+    """Write one class in every form that the released files take."""
     files = {
         "slots/country_noact": """\
             It went from [subj1] to [subj2].\tWhich place [l_act-single]?\tWhich place [l_act-single:neg]?
@@ -105,7 +111,6 @@ def released_folder(tmp_path: Path) -> Path:
             [subj:dem] Irish""",
     }
     for name, text in files.items():
-        path = tmp_path / "released" / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
-    return tmp_path / "released"

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from unqover_data.errors import OneLine
+
 PairRule = Literal["all", "between-groups"]
 Part = Literal["subject1", "subject2", "attribute", "mask"]
 
@@ -16,7 +18,7 @@ MASK = "[MASK]"
 """What a mask slot is filled with; a model's own mask token is put in when it is scored."""
 
 
-class ListError(ValueError):
+class ListError(OneLine, ValueError):
     """A list that cannot be used, as one line: file, entry, field, and what to do.
 
     Attributes

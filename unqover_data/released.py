@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from unqover_data.checks import check_lists
+from unqover_data.files import FileError, read_bytes
 from unqover_data.model import (
     Attribute,
     ListError,
@@ -155,9 +156,10 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
                 [f"--lists released: {path} has SHA-256 {found}, not the pinned {expected}; not used"]
             )
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-            file.write(data)
-        Path(file.name).replace(target)
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=target.parent) as beside:
+            whole = Path(beside) / target.name
+            whole.write_bytes(data)  # with the permissions of new files, which a temporary file has not
+            whole.replace(target)
     return folder
 
 
@@ -195,9 +197,11 @@ class _Reader:
 
     def _lines(self, path: str) -> list[tuple[int, str]]:
         try:
-            data = (self.root / path).read_bytes()
+            data = read_bytes(self.root / path)
         except OSError as error:
             raise ListError([f"{self.root / path}: cannot be read ({error.strerror})"]) from error
+        except FileError as error:
+            raise ListError([f"{path}: {error}"]) from error
         self.sums[path] = hashlib.sha256(data).hexdigest()
         try:
             lines = data.decode("utf-8-sig").splitlines()

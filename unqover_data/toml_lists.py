@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from unqover_data.checks import check_lists
+from unqover_data.files import FileError, read_bytes, toml_of
 from unqover_data.model import (
     Attribute,
     ListError,
@@ -124,13 +124,13 @@ class _Reader:
 
     def _load(self, path: Path) -> dict[str, Any]:
         try:
-            data = path.read_bytes()
+            data = read_bytes(path)
             self.sums[path.name] = hashlib.sha256(data).hexdigest()
-            return tomllib.loads(data.decode("utf-8-sig"))
+            return toml_of(data)
         except OSError as error:
             raise ListError([f"{path}: cannot be read ({error.strerror})"]) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ListError([f"{path.name}: is not valid TOML in UTF-8: {error}"]) from error
+        except FileError as error:
+            raise ListError([f"{path.name}: {error}"]) from error
 
     def _keys(self, table: Mapping[str, Any], required: Iterable[str], optional: Iterable[str], where: str) -> None:
         required, known = set(required), {*required, *optional}

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders.errors import BuildError, HubError
-from builders.features.weight_errors import LOADING_ERRORS, weights_line
+from builders.features.model_config import check_fits, read_config
+from builders.features.weight_errors import weights_line
 from builders.folder import sha256
 from builders.hub_errors import one_line
 from builders.hub_files import fetch_transformers, pin_model
+from unqover_data.files import FileError
 
 _DECIDING = {".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".jinja"}
 # Tables that a model fills by itself; all other weights come from a checkpoint or are chance.
@@ -75,6 +77,10 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
             raise BuildError(f"revision {revision!r} was asked of {model}, a local folder; leave it out")
         if not (folder / "config.json").is_file():
             raise BuildError(f"model {model} holds no config.json, so it is no transformers model; give another folder")
+        try:
+            read_config(folder / "config.json")
+        except FileError as error:
+            raise BuildError(f"model {model}: config.json {error}; get the model again") from error
         return Checkpoint(model, _content(folder), local=True)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model, re.ASCII) or model.startswith("."):
         raise BuildError(f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}")
@@ -132,7 +138,8 @@ def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **confi
     from packaging.version import Version
 
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
+        check_fits(auto_class, checkpoint.folder, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, auto_class).from_pretrained(
             **checkpoint.source,
             **{typed: getattr(torch, dtype)},
@@ -164,7 +171,7 @@ def load_config(checkpoint: Checkpoint) -> Any:
     """Load a model's configuration."""
     import transformers
 
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         return transformers.AutoConfig.from_pretrained(**checkpoint.source)
 
 
@@ -178,10 +185,12 @@ def load_tokenizer(checkpoint: Checkpoint, model: Any, *, max_length: int) -> An
     """
     import transformers
 
-    with quiet(), _told(checkpoint):
+    with quiet(), told(checkpoint):
         tokenizer = transformers.AutoTokenizer.from_pretrained(**checkpoint.source)
+        special = len(set(tokenizer.all_special_ids))
+        tokenizer("\u2603")  # no word of anybody's, so that what is wrong with unknown words comes out here
     name, embedded = checkpoint.name, model.get_input_embeddings().num_embeddings
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+    if len(tokenizer) <= special:
         raise BuildError(f"model {name} has no tokenizer files; put the model's tokenizer beside its weights")
     if tokenizer.pad_token_id is None:
         raise BuildError(f"model {name} has no padding token, so rows cannot be batched; give an encoder that has one")
@@ -225,7 +234,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told(checkpoint: Checkpoint) -> Iterator[None]:
+def told(checkpoint: Checkpoint) -> Iterator[None]:
     """Turn what loading raises into one line."""
     name = checkpoint.name
     try:
@@ -234,7 +243,9 @@ def _told(checkpoint: Checkpoint) -> Iterator[None]:
         raise
     except ImportError as error:
         raise BuildError(f"model {name} needs a package that is not installed: {first_line(error)}") from None
-    except LOADING_ERRORS as error:
+    except FileError as error:
+        raise BuildError(f"model {name}: config.json {error}; get the model again") from None
+    except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
         if line := weights_line(error, checkpoint.folder.iterdir()):
             raise BuildError(f"model {name} has {line}") from None
         line = first_line(error).replace(str(checkpoint.folder), name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builders.atomic import whole_file
 from builders.errors import BuildError
 
 if TYPE_CHECKING:
@@ -52,15 +52,11 @@ def resume(
 
 
 def save(content: Mapping[str, Any], path: Path) -> None:
-    """Write beside the final name, then rename."""
+    """Write a file that is there whole or not at all."""
     import torch
 
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:
         torch.save(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def read(path: Path) -> dict[str, Any]:

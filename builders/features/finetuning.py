@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from builders.atomic import settle
 from builders.errors import BuildError
 from builders.features.checkpoints import first_line, quiet
 from builders.progress import progress
@@ -140,7 +140,7 @@ def _callback(folder: Path, every: int) -> Any:
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             checkpoint = folder / f"checkpoint-{state.global_step}"
-            sync_files(checkpoint)
+            settle(checkpoint)
             (checkpoint / _MARKER).touch()
             self.saved = time.monotonic()
 
@@ -157,13 +157,3 @@ def _last_complete(folder: Path) -> str | None:
         else:
             shutil.rmtree(checkpoint)
     return complete[max(complete)] if complete else None
-
-
-def sync_files(folder: Path) -> None:
-    """See the files of a folder to the disk."""
-    for path in sorted(folder.iterdir()):
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

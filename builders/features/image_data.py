@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import random
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from builders.errors import BuildError
+from builders.images import broken_image, image_bytes, open_image
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 _WHITE = (255, 255, 255, 255)
 _TRANSLATION = 100 / 600
-_ADDRESS = re.compile(r" ?<[\w.]+ object at 0x[0-9a-f]+>")  # differs from run to run
 
 Transform = Callable[["Image"], "Image | NDArray[Any]"]
 
@@ -153,13 +151,9 @@ def read_rgb(value: Mapping[str, Any]) -> Image:
 
     Transparent parts become white; 16 bits of grey become 8.
     """
-    import datasets
     from PIL import Image as pillow
 
-    path = value["path"]
-    if value["bytes"] is None and path is not None and Path(path).is_file():
-        value = {"path": path, "bytes": Path(path).read_bytes()}
-    image = datasets.Image().decode_example(dict(value))
+    image = open_image(image_bytes(value))
     if image.mode.startswith("I"):
         grey = np.asarray(image).astype(np.int64) // 256
         return pillow.fromarray(grey.clip(0, 255).astype(np.uint8)).convert("RGB")
@@ -209,11 +203,7 @@ class ImageRows:
         try:
             image = read_rgb(value)
         except Exception as error:  # a decoder may raise anything on a broken file
-            reason = _ADDRESS.sub("", " ".join(f"{type(error).__name__}: {error}".split()))
-            where = f", {value['path']}" if value["path"] else ""
-            return BuildError(
-                f"the image of row {place} (source_index{where}) cannot be read ({reason}); mend it or leave it out"
-            )
+            return BuildError(broken_image(value, place, error))
         if isinstance(self._transform, Augmentation):
             made: Image | NDArray[Any] = self._transform(image, epoch=epoch, row=row)
         else:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.errors import BuildError
+from builders.features.model_config import read_config
 from builders.features.weight_errors import LOADING_ERRORS, weights_line
 from builders.folder import sha256
 from builders.hub_errors import one_line
 from builders.hub_files import fetch_timm, pin_model
+from unqover_data.files import FileError
 
 if TYPE_CHECKING:
     import torch
@@ -152,11 +153,18 @@ def _on_hub(repository: str, revision: str | None) -> Checkpoint:
 
 def _config(folder: Path) -> dict[str, Any]:
     try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BuildError(f"{folder / _CONFIG} is not valid JSON ({error}); save the model again") from error
-    if not isinstance(config, dict) or not isinstance(config.get("architecture"), str):
+        config = read_config(folder / _CONFIG)
+    except FileError as error:
+        raise BuildError(f"{folder / _CONFIG} {error}; save the model again") from error
+    if not isinstance(config.get("architecture"), str):
         raise BuildError(f"{folder / _CONFIG} names no timm architecture; a model that timm saved is needed")
+    for key in ("pretrained_cfg", "model_args"):
+        if not isinstance(config.get(key, {}), dict):
+            raise BuildError(f"{folder / _CONFIG} has a {key} that is no table; save the model again")
+    for key in ("mean", "std"):
+        value = config.get("pretrained_cfg", config).get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, int | float) for one in value):
+            raise BuildError(f"{folder / _CONFIG} has a {key} that is no list of numbers; save the model again")
     return config
 
 
@@ -230,7 +238,9 @@ def _made(architecture: str, **given: Any) -> nn.Module:
 
     try:
         model: nn.Module = timm.create_model(architecture, **given)
-    except (TypeError, AssertionError, ValueError) as error:
+    except (RuntimeError, KeyError):  # of weights, see `load`
+        raise
+    except Exception as error:  # whatever the arguments in somebody else's file may raise
         settings = ", ".join(f"{name} = {value}" for name, value in given.items() if not name.startswith("pretrained"))
         reason = " ".join(str(error).split())
         raise BuildError(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.atomic import settle, whole_file, write_text
+from builders.disk import told_when_full
 from builders.errors import BuildError
 from builders.features.image_data import Augmentation, EpochBatches, ImageRows, loaded
 from builders.features.image_models import Forward
@@ -126,10 +128,8 @@ class _Run:
         import torch
 
         state = {name: part.state_dict() for name, part in self._parts().items()}
-        partial = self.folder / f".{_CHECKPOINT}.partial"
-        with partial.open("wb") as file:
+        with whole_file(self.folder / _CHECKPOINT) as unfinished, unfinished.open("wb") as file:
             torch.save({"epoch": self.epoch, "facts": json.dumps(self.facts), **state}, file)
-        partial.replace(self.folder / _CHECKPOINT)
 
     def _resume(self) -> int:
         import torch
@@ -170,7 +170,6 @@ def _rate(settings: ImageSettings, step: int, per_epoch: int) -> float:
 def _save(model: Any, recipe: ImageRecipe, folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the model as timm does for the Hub, the marker last."""
     import torch
-    from safetensors import SafetensorError
     from timm.models import save_for_hf
 
     settings = recipe.settings
@@ -178,13 +177,10 @@ def _save(model: Any, recipe: ImageRecipe, folder: Path, facts: Mapping[str, Any
     as_trained = {"input_size": size, "crop_pct": settings.crop_share}
     model = model.to("cpu", memory_format=torch.contiguous_format)
     config = {"label_names": list(recipe.names), "pretrained_cfg": as_trained}
-    try:
+    with told_when_full(folder):
         save_for_hf(model, str(folder), model_config=config, safe_serialization=True)
-    except SafetensorError as error:  # its name for a full disk
-        raise OSError(f"the model cannot be written to {folder} ({error})") from error
-    partial = folder / f".{_MARKER}.partial"
-    partial.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    partial.replace(folder / _MARKER)
+    settle(folder)
+    write_text(folder / _MARKER, json.dumps(facts, indent=2) + "\n")
     (folder / _CHECKPOINT).unlink(missing_ok=True)
 
 

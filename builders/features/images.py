@@ -334,8 +334,14 @@ class ImageEncoder:
         return Encoded(features, logits)
 
 
-def batches_in_order(rows: int, size: int) -> list[list[tuple[int, int]]]:
-    """Cut rows into batches, the first of them small so that the model need not wait for one worker to fill it."""
+def batches_in_order(rows: int, size: int, *, part: int | None = None) -> list[list[tuple[int, int]]]:
+    """Cut rows into batches, the first of them small so that the model need not wait for one worker to fill it.
+
+    With `part`, each so many rows are cut alike, so their batches do not depend on what comes before or behind them.
+    """
     small = max(1, size // 8)
-    starts = [*range(0, min(size, rows), small), *range(size, rows, size)]
+    starts = []
+    for first in range(0, rows, part or max(1, rows)):
+        last = min(rows, first + (part or rows))
+        starts += [*range(first, min(first + size, last), small), *range(first + size, last, size)]
     return [[(0, row) for row in range(start, stop)] for start, stop in itertools.pairwise([*starts, rows])]

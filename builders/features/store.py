@@ -18,6 +18,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from builders.arrays import open_npy
+from builders.atomic import sync, write_text
 from builders.errors import BuildError
 from builders.features.encoder import Encoded, Encoder
 from builders.progress import progress
@@ -110,7 +112,7 @@ def compute_features(
         shutil.rmtree(done)
     _fill(work, encoder, rows, facts)
     work.rename(done)
-    _sync(path)
+    sync(path)
     if (stored := _stored(done, facts, reused=False)) is None:
         raise OSError(errno.EIO, "the features that were just written cannot be read back", str(done))
     return stored
@@ -230,22 +232,7 @@ def _write(path: Path, values: NDArray[Any], start: int) -> None:
 
 
 def _write_facts(work: Path, facts: Mapping[str, Any]) -> None:
-    beside = work / f"{_FACTS}.partial"
-    with beside.open("w", encoding="utf-8") as file, _named(beside):
-        json.dump(facts, file, indent=1, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(work / _FACTS)
-    _sync(work)
-
-
-def _sync(folder: Path) -> None:
-    """Make a rename in `folder` last."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    write_text(work / _FACTS, json.dumps(facts, indent=1, sort_keys=True))
 
 
 @contextlib.contextmanager
@@ -304,10 +291,9 @@ def read_features(path: Path, *, n_rows: Mapping[str, int], work: Path | None = 
 
 def _open_npy(path: Path) -> NDArray[Any]:
     try:
-        return npy.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise BuildError(f"features {path} cannot be mapped as .npy ({reason}); save an array of floats anew") from None
+        return open_npy(path)
+    except ValueError as error:
+        raise BuildError(f"features {path} cannot be mapped as .npy ({error}); save an array of floats anew") from None
 
 
 def _open_safetensors(path: Path) -> NDArray[Any]:

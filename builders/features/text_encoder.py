@@ -177,21 +177,23 @@ class TransformerEncoder:
         logits = [part.logits for part in made if part.logits is not None]
         return Encoded(features, np.concatenate(logits) if logits else None)
 
-    def encoded(self, rows: Dataset) -> Iterator[Encoded]:
-        """Give what `encode` gives block by block."""
-        for batches in self.batches(rows):
+    def encoded(self, rows: Dataset, *, part: int | None = None) -> Iterator[Encoded]:
+        """Give what `encode` gives block by block; `part` as of `batches`."""
+        for batches in self.batches(rows, part=part):
             yield self._encode_block(batches)
 
-    def batches(self, rows: Dataset) -> Iterator[list[Batch]]:
+    def batches(self, rows: Dataset, *, part: int | None = None) -> Iterator[list[Batch]]:
         """Give the batches of each block of rows, making those of the next while the caller is busy with one's.
 
-        They are in the memory of the CPU.
+        They are in the memory of the CPU. With `part`, a block ends after each so many rows, so their batches do not
+        depend on what comes before or behind them.
         """
-        blocks = rows.select_columns(list(self._tokenizer.inputs)).iter(_ROWS_OF_BLOCK)
+        read = rows.select_columns(list(self._tokenizer.inputs))
+        blocks = _blocks(len(rows), part or max(1, len(rows)))
 
         def make() -> list[Batch] | None:
             block = next(blocks, None)
-            return None if block is None else list(self._batches_of(self._tokenizer.tokens(block)))
+            return None if block is None else list(self._batches_of(self._tokenizer.tokens(read[block])))
 
         with ThreadPoolExecutor(1) as pool:
             upcoming = pool.submit(make)
@@ -225,3 +227,11 @@ class TransformerEncoder:
                 return Encoded(features, None)
             logits = torch.cat([logits for _, logits in made]).float().cpu().numpy()[back]
         return Encoded(features, np.ascontiguousarray(logits[:, self._order]))
+
+
+def _blocks(rows: int, part: int) -> Iterator[slice]:
+    """Cut each `part` rows into blocks."""
+    for first in range(0, rows, part):
+        last = min(rows, first + part)
+        for start in range(first, last, _ROWS_OF_BLOCK):
+            yield slice(start, min(start + _ROWS_OF_BLOCK, last))

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builders.atomic import whole_folder, write_text
 from builders.errors import BuildError
 from builders.features.checkpoints import (
     Checkpoint,
@@ -28,8 +29,9 @@ from builders.features.checkpoints import (
     load_weights,
     quiet,
     refuse_chance,
+    told,
 )
-from builders.features.finetuning import finetune, schedule, sync_files
+from builders.features.finetuning import finetune, schedule
 from builders.features.representation import bare_forward, head_forward, mean_forward
 from builders.features.text_encoder import RowTokenizer, TransformerEncoder
 
@@ -173,6 +175,8 @@ class TransformerRecipe:
         transformers.set_seed(seed)
         model = load_classifier(self._checkpoint, self._names)
         tokenizer = self._tokenizer(self._checkpoint, model)
+        with told(self._checkpoint), torch.inference_mode():  # the first use of the model
+            model(**tokenizer.probe("cpu"))
         steps = schedule(
             tokenizer.lengths(rows), batch_size=self._settings.batch_size, epochs=self._settings.epochs, seed=seed
         )
@@ -184,13 +188,9 @@ class TransformerRecipe:
         finetune(
             model, steps, collate, folder, settings=self._settings, dtype=self._dtype, device=self._device, seed=seed
         )
-        partial = folder / f".{_MODEL}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        with quiet():
-            model.save_pretrained(partial)
-            tokenizer.tokenizer.save_pretrained(partial)
-        sync_files(partial)
-        partial.rename(folder / _MODEL)
+        with quiet(), whole_folder(folder / _MODEL) as unfinished:
+            model.save_pretrained(unfinished)
+            tokenizer.tokenizer.save_pretrained(unfinished)
         for checkpoint in folder.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)
 
@@ -227,7 +227,8 @@ class TransformerRecipe:
             model = model.get_encoder()
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
-        forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
+        with told(checkpoint):  # the first use of the model
+            forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
         return TransformerEncoder(tokenizer, forward, order=None, device=self._device)
 
     def _load_classifier(self, checkpoint: Checkpoint, order: list[int] | None) -> TransformerEncoder:
@@ -235,10 +236,9 @@ class TransformerRecipe:
         refuse_chance(checkpoint, chance)
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
-        if self._settings.pooling == "mean":
-            forward = mean_forward(model)
-        else:
-            forward = head_forward(model, tokenizer.probe(self._device))
+        with told(checkpoint):  # the first use of the model
+            probe = tokenizer.probe(self._device)
+            forward = mean_forward(model) if self._settings.pooling == "mean" else head_forward(model, probe)
         return TransformerEncoder(tokenizer, forward, order=order, device=self._device)
 
     def _tokenizer(self, checkpoint: Checkpoint, model: Any) -> RowTokenizer:
@@ -273,9 +273,7 @@ def _claim(folder: Path, run: Mapping[str, Any]) -> None:
         if different := fields_that_differ(before, json.loads(json.dumps(run))):
             raise BuildError(f"{folder} holds another fine-tuning ({different}); remove it, or give another folder")
         return
-    beside = folder / f".{_RUN}.partial"
-    beside.write_text(json.dumps(run, indent=1, sort_keys=True), encoding="utf-8")
-    beside.replace(path)
+    write_text(path, json.dumps(run, indent=1, sort_keys=True))
 
 
 def _hash(rows: Dataset) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from builders.errors import BuildError
 from builders.folder import sha256
+from builders.limits import MOST_LINE_BYTES
 
 
 class VectorFile:
@@ -100,7 +101,12 @@ class VectorFile:
         offset = 0
         try:
             with self._open() as file:
-                for line, raw in enumerate(file, start=1):
+                for line, raw in enumerate(iter(lambda: file.readline(MOST_LINE_BYTES + 1), b""), start=1):
+                    if len(raw) > MOST_LINE_BYTES:
+                        raise BuildError(
+                            f"vectors: line {line} of {self._path} is longer than {MOST_LINE_BYTES:,} bytes; name a "
+                            "file with a word and its vector a line"
+                        )
                     if line > 1 or not self._is_header(raw):
                         yield _hash(self._cut(raw, line)[0]), offset, line
                     offset += len(raw)

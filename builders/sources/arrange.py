@@ -16,6 +16,7 @@ from builders.sources.labels import label_codes, label_names
 from builders.sources.raw import RawSource, listed, open_arrow, stored, write_arrow
 from builders.sources.rows import SourceRows
 from builders.sources.spec import IMAGE, LABEL, OURS, SourceSpec
+from builders.sources.values import check_values
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -35,6 +36,8 @@ def arrange(raw: RawSource, spec: SourceSpec, work: Path) -> SourceRows:
         If a column, a split or a label is not there, is not what it should be, or is one too many.
     """
     _check_splits(raw, spec)
+    for split, rows in raw.splits.items():
+        check_values(rows, split, of_files=raw.of_files)
     columns = next(iter(raw.splits.values())).column_names
     inputs, label = _choose_columns(columns, spec)
     _check_names(columns, inputs, label)

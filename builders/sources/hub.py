@@ -10,7 +10,8 @@ from builders.hub import resolve_revision
 from builders.hub_errors import Asked, ask, missing_offline, offline
 from builders.hub_files import fetch, note, noted
 from builders.sources.arrange import check_filtered
-from builders.sources.raw import RawSource, listed, one_line
+from builders.sources.declared import check_declared
+from builders.sources.raw import RawSource, innermost, listed, one_line
 from builders.sources.spec import SourceSpec
 
 
@@ -30,7 +31,9 @@ def read_hub(spec: SourceSpec) -> RawSource:
     if offline():
         loaded = _as_prepared(asked, spec)
         splits = list(loaded)
+        check_filtered(splits, spec)
     else:
+        check_declared(name, sha)
         builder = _builder(asked, spec.config)
         splits, files = _files(builder, sha)
         if not files:
@@ -39,7 +42,6 @@ def read_hub(spec: SourceSpec) -> RawSource:
         fetch(name, sha, files, "dataset")
         loaded = _loaded(builder, f"{name} at {sha[:12]}")
         note(asked, sha, _prepared(spec), {"config_name": builder.config.name, "version": str(builder.config.version)})
-    check_filtered(splits, spec)
     origin = f"{name}, config {spec.config} (Hub)" if spec.config else f"{name} (Hub)"
     return RawSource({split: loaded[split] for split in splits}, sha, origin)
 
@@ -113,7 +115,5 @@ def _loaded(builder: Any, what: str) -> Any:
         builder.download_and_prepare()
         return builder.as_dataset()
     except Exception as error:  # as above
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
+        cause = innermost(error)
         raise HubError(f"{what} cannot be loaded: {type(cause).__name__}: {one_line(cause)}") from error

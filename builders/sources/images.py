@@ -23,7 +23,7 @@ def read_images(path: Path, work: Path) -> RawSource:
     Raises
     ------
     BuildError
-        If there is no image, or one lies elsewhere than in a class or in a class of a split.
+        If there is no image, one lies elsewhere than in a class or in a class of a split, or a link leads out.
     """
     from datasets import Features, Image, Value
 
@@ -44,7 +44,7 @@ def read_images(path: Path, work: Path) -> RawSource:
     revision = sum_of_files(path, files)
     folder = stored(work, ("images", list(splits), revision, str(path.resolve())), write)
     origin = f"image folder {path.resolve().name} ({len(files):,} images)"
-    return RawSource(open_arrow(folder, splits), revision, origin)
+    return RawSource(open_arrow(folder, splits), revision, origin, of_files=True)
 
 
 def _splits(places: Sequence[tuple[str, ...]]) -> dict[str, list[tuple[tuple[str, ...], str | None]]]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from builders.errors import BuildError
+from builders.limits import MOST_CLASSES
 from builders.sources.raw import listed
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _NONE = ("", "-", "-1")
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+)?")
 _ROWS = 10_000
+_DIGITS = 10  # of no number that has a name
 
 
 def label_names(splits: Mapping[str, Dataset], column: str) -> tuple[str, ...]:
@@ -40,7 +42,12 @@ def label_names(splits: Mapping[str, Dataset], column: str) -> tuple[str, ...]:
     if not texts:
         raise BuildError(f"the source has no labels: column {column!r} is empty in {listed(splits)}")
     if isinstance(declared[0], Value) and not declared[0].dtype.endswith("string") and all(map(str.isdecimal, texts)):
-        names = tuple(str(number) for number in range(max(map(int, texts)) + 1))
+        if (highest := max(map(int, texts))) >= MOST_CLASSES:
+            raise BuildError(
+                f"column {column!r} has the label {highest}, and numbers without names must be below {MOST_CLASSES:,}: "
+                "name the labels in the spec"
+            )
+        names = tuple(str(number) for number in range(highest + 1))
     else:
         names = tuple(sorted(texts))
     if len(names) < 2:
@@ -129,7 +136,7 @@ def _number(text: str | None, numbers: Mapping[str, int]) -> int | None:
     if text in numbers:
         return numbers[text]
     match = _WHOLE.fullmatch(text)
-    number = int(match[1]) if match else -2
+    number = int(match[1]) if match and len(match[1]) < _DIGITS else -2
     return number if -1 <= number < len(numbers) else None
 
 

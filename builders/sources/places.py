@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from builders.errors import BuildError
@@ -23,11 +23,64 @@ _ORDER = ("train", "validation", "test")
 _NOT_OF_IT = ("diagnostic", "diagnostic-full")
 
 
-def visible_files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    """Every file below `folder` with one of the suffixes, by name; nothing hidden and no leftovers of macOS."""
-    found = (path for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
-    inside = ((path, path.relative_to(folder).parts) for path in found)
-    return sorted(path for path, parts in inside if not any(part.startswith((".", "__MACOSX")) for part in parts))
+def visible_files(folder: Path, suffixes: Sequence[str] = ()) -> list[Path]:
+    """Every file below `folder` with one of the suffixes, by name; nothing hidden and no leftovers of macOS.
+
+    A link to a file inside is followed; one to a folder inside is not, since its files are found where they lie.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to look.
+    suffixes : sequence of str
+        In small letters; empty for every file.
+
+    Raises
+    ------
+    BuildError
+        If a link leads out of `folder`, or a name is not UTF-8.
+    """
+    return sorted(_below(folder, folder, folder.resolve(), suffixes))
+
+
+def _below(folder: Path, root: Path, real_root: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith((".", "__MACOSX")):
+            continue
+        linked, is_folder = path.is_symlink(), path.is_dir()
+        wanted = not suffixes or path.suffix.lower() in suffixes
+        if linked and (is_folder or wanted) and not _stays_inside(path, real_root):
+            raise BuildError(
+                f"{shown(path.relative_to(root))} in {shown(root.name)} is a link that leads out of the folder: put "
+                "what it leads to there itself (cp -rL copies so)"
+            )
+        if is_folder and not linked:
+            yield from _below(path, root, real_root, suffixes)
+        elif wanted and not is_folder and path.is_file():
+            if not is_utf8(str(path)):
+                raise BuildError(f"the name of {str(path)!a} is not UTF-8: rename it")
+            yield path
+
+
+def _stays_inside(path: Path, real_root: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(real_root)
+    except (OSError, RuntimeError):  # a link to itself leads nowhere
+        return True
+
+
+def shown(name: str | Path) -> str:
+    """Give a name as it can be printed: as it is, or with what is not UTF-8 escaped."""
+    return str(name) if is_utf8(str(name)) else ascii(str(name))
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name can be written as UTF-8; one that the file system has otherwise holds surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def split_name(text: str) -> str | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from builders.disk import told_when_full
+from builders.atomic import whole_folder
 from builders.errors import BuildError
 from builders.folder import sha256
 from builders.progress import progress
@@ -25,50 +23,62 @@ _LAYOUT = 1  # of what `stored` keeps; raise it when a reader writes other rows 
 
 @dataclass(frozen=True)
 class RawSource:
-    """All rows of all splits under the source's own column names, the same in every split; see `SourceRows`."""
+    """All rows of all splits under the source's own column names, the same in every split; see `SourceRows`.
+
+    `of_files` says that the images are paths of files, which the reader itself has found in the user's folder.
+    """
 
     splits: Mapping[str, Dataset]
     revision: str
     origin: str
+    of_files: bool = False
 
 
 def stored(work: Path, facts: Sequence[Any], write: Callable[[Path], None]) -> Path:
     """Give the folder in `work` that `write` filled for the same `facts`, now or in an earlier run.
 
-    It is filled under another name and renamed, so it is complete whenever it is there. What a killed run left of
-    it is removed; `work` belongs to one build at a time.
+    It is complete whenever it is there.
 
     Raises
     ------
     BuildError
         If the disk is full.
     """
-    name = f"source-{hashlib.sha256(repr((_LAYOUT, *facts)).encode()).hexdigest()[:16]}"
-    folder = work / name
-    if folder.is_dir():
-        return folder
-    for left in work.glob(f".{name}.partial-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    partial = work / f".{name}.partial-{secrets.token_hex(4)}"
-    try:
-        with told_when_full(work):
-            partial.mkdir(parents=True)
-            write(partial)
-            partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    folder = work / f"source-{hashlib.sha256(repr((_LAYOUT, *facts)).encode()).hexdigest()[:16]}"
+    if not folder.is_dir():
+        with whole_folder(folder) as unfinished:
+            write(unfinished)
     return folder
 
 
 def write_arrow(path: Path, features: Features, tables: Iterable[pa.Table]) -> None:
-    """Write tables one after the other as an Arrow stream; columns that a table lacks become null."""
+    """Write tables one after the other as an Arrow stream; columns that a table lacks become null.
+
+    Raises
+    ------
+    BuildError
+        If a value does not fit its column, such as the number of a label that has no name.
+    """
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, features.arrow_schema) as writer:
+        for table in tables:
+            writer.write_table(_cast(table, features, path.stem).combine_chunks())
+
+
+def _cast(table: pa.Table, features: Features, split: str) -> pa.Table:
+    from datasets import Features
     from datasets.table import cast_table_to_schema
 
-    schema = features.arrow_schema
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-        for table in tables:
-            writer.write_table(cast_table_to_schema(table, schema).combine_chunks())
+    try:
+        return cast_table_to_schema(table, features.arrow_schema)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        for name in table.column_names:
+            try:
+                cast_table_to_schema(table.select([name]), Features({name: features[name]}).arrow_schema)
+            except (pa.ArrowException, ValueError, TypeError) as of_column:
+                raise BuildError(
+                    f"column {name!r} of split {split} holds what its type does not allow: {one_line(of_column)}"
+                ) from error
+        raise
 
 
 def open_arrow(folder: Path, splits: Iterable[str]) -> dict[str, Dataset]:
@@ -137,3 +147,10 @@ def one_line(error: BaseException) -> str:
     """Say an error of a library in a line of bearable length."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Give the first cause of an error, which says more than what `datasets` wraps around it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

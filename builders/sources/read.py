@@ -11,7 +11,7 @@ from builders.sources.arrange import LABEL_COLUMNS, arrange, check_filtered
 from builders.sources.generated import read_generated
 from builders.sources.hub import read_hub
 from builders.sources.images import read_images
-from builders.sources.places import IMAGES, SHARDS, TABLES, visible_files
+from builders.sources.places import IMAGES, SHARDS, TABLES, is_utf8, visible_files
 from builders.sources.raw import RawSource
 from builders.sources.rows import SourceRows
 from builders.sources.shards import read_shards
@@ -60,6 +60,8 @@ def _read_local(spec: SourceSpec, work: Path, path: Path | None) -> tuple[RawSou
         if not spec.id:
             raise BuildError(f"a source of kind {spec.kind!r} is read from disk: say where with --source")
         path, kinds = Path(spec.id), {spec.kind: _SUFFIXES[spec.kind]}
+    if not is_utf8(str(path)):
+        raise BuildError(f"the source {str(path)!a} has a name that is not UTF-8: rename it")
     if not path.exists():
         raise BuildError(f"the source {path} does not exist: give the path of local data with --source")
     match _kind_of(path, spec, kinds):

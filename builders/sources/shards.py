@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import glob
-import itertools
-import json
 import logging
 import re
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from builders.errors import BuildError
+from builders.limits import MOST_MEMBER_BYTES, read_json
 from builders.progress import progress
-from builders.sources.places import IMAGES, SHARDS, splits_of
+from builders.sources.places import IMAGES, SHARDS, is_utf8, splits_of
 from builders.sources.raw import (
     RawSource,
     listed,
@@ -33,11 +31,12 @@ from builders.sources.spec import IMAGE, LABEL
 if TYPE_CHECKING:
     from datasets import Features
 
-_KEY, _URL = "__key__", "__url__"
+_KEY = "__key__"
 _MEMBER = re.compile(r"((?:.*/|)[^.]+)[.]([^/]*)")  # as `datasets` takes a member's name apart
 _TEXT, _NUMBER = ("txt", "text", "transcript"), ("cls", "cls2", "index", "inx", "id")
 _DECODED = ("jsn", "ten", "tb", "mp", "msg", "npy", "npz", "cbor", "pth")  # of no type that is known beforehand
-_ROWS = 200
+_ROWS, _BYTES = 200, 64 * 2**20  # that are written at once
+_INT64 = range(-(2**63), 2**63)
 _logger = logging.getLogger(__name__)
 
 
@@ -55,7 +54,7 @@ class _Layout:
 
         label = Value("null") if self.label is None else self.features[self.label]
         label = label[LABEL] if isinstance(label, dict) else label
-        used = (*self.images, LABEL, _URL, *([] if self.label == "json" else [self.label]))
+        used = (*self.images, LABEL, *([] if self.label == "json" else [self.label]))
         return Features({IMAGE: Image(), LABEL: label, **{k: v for k, v in self.features.items() if k not in used}})
 
     def row(self, sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class _Layout:
 
 
 def read_shards(path: Path, work: Path, *, image: str, label: str) -> RawSource:
-    """Stream shards through `datasets` into one Arrow file a split in `work`.
+    """Stream shards into one Arrow file a split in `work`.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ def read_shards(path: Path, work: Path, *, image: str, label: str) -> RawSource:
     Raises
     ------
     BuildError
-        If a shard cannot be read, or has no images.
+        If a shard cannot be read, has no images, or a member is a link, is named outside of the shard, or too large.
     """
     files = splits_of(path, SHARDS)
     every = [file for some in files.values() for file in some]
@@ -105,11 +104,10 @@ def _look(files: Sequence[Path], image: str, label: str) -> _Layout:
     left_out = set()
     for file in progress(files, total=len(files), label="look at the shards"):
         held: list[Any] = []
-        for part, content in _members(file):
-            kind = part.rsplit(".", 1)[-1].lower()
+        for _, part, content in _members(file, lambda _, kind: kind == "json" or kind in _NUMBER):
+            kind = _kind(part)
             if f".{kind}" in IMAGES:
-                # By its version, `datasets` calls a JPEG jpeg; a part that no sample has is null.
-                parts[part] = parts[part.lower()] = Image(decode=False)
+                parts[part] = Image(decode=False)
             elif kind == "json":
                 held.append(content)
             elif kind in _DECODED:
@@ -127,7 +125,7 @@ def _look(files: Sequence[Path], image: str, label: str) -> _Layout:
     images = tuple(part for part, kind in parts.items() if isinstance(kind, Image) and "." not in part)
     if not images:
         raise BuildError(f"{listed(file.name for file in files)}: no sample has an image ({', '.join(IMAGES)})")
-    features = Features({**parts, _KEY: Value("string"), _URL: Value("string")})
+    features = Features({**parts, _KEY: Value("string")})
     named = tuple(part for part in images if part.lower() == image.lower())
     return _Layout(features, named or images, _label_part(features, label))
 
@@ -140,29 +138,57 @@ def _label_part(features: Mapping[str, Any], label: str) -> str | None:
     return options[0] if options else None
 
 
-def _members(file: Path) -> Iterator[tuple[str, Any]]:
-    """Part and, for numbers and JSON, the content of every member of a shard."""
+def _kind(part: str) -> str:
+    return part.rsplit(".", 1)[-1].lower()
+
+
+def _members(file: Path, wanted: Callable[[str, str], bool]) -> Iterator[tuple[str, str, Any]]:
+    """Key and part of every member of a shard, and the content of those whose part and kind are wanted, else None."""
     try:
         with tarfile.open(file, "r:") as shard:
             for member in shard:
+                shard.members = []  # type: ignore[attr-defined]  # of which there may be millions
+                _check_member(file.name, member)
                 match = _MEMBER.fullmatch(member.name)
-                if match is None or not member.isfile():
+                if match is None or not member.isfile() or match[0].rsplit("/", 1)[-1].startswith((".", "__")):
                     continue
-                kind = match[2].rsplit(".", 1)[-1].lower()
-                content = None
-                if kind == "json" or kind in _NUMBER:
+                content, kind = None, _kind(match[2])
+                if wanted(match[2], kind):
                     held = shard.extractfile(member)
                     content = _parsed(file.name, member.name, held.read() if held else b"", kind)
-                yield match[2], content
-    except tarfile.TarError as error:
+                yield match[1], match[2], content
+    except (tarfile.TarError, EOFError, OverflowError) as error:
         raise BuildError(f"{file.name} cannot be read as a tar file: {one_line(error)}") from error
 
 
+def _check_member(shard: str, member: tarfile.TarInfo) -> None:
+    """Raise `BuildError` for what would lead out of the shard, or holds more than it takes."""
+    name = ascii(member.name)
+    if member.issym() or member.islnk():
+        raise BuildError(f"{name} in {shard} is a link: put the file itself there")
+    if member.name.startswith("/") or ".." in member.name.split("/") or not is_utf8(member.name):
+        raise BuildError(f"{name} in {shard} must have a name below the shard, in UTF-8: rename it")
+    if member.issparse() or not 0 <= member.size <= MOST_MEMBER_BYTES:
+        kind = "sparse, " if member.issparse() else ""
+        raise BuildError(
+            f"{name} in {shard} is {kind}of {member.size:,} bytes: members must be whole and of at most "
+            f"{MOST_MEMBER_BYTES:,}"
+        )
+
+
 def _parsed(shard: str, member: str, content: bytes, kind: str) -> Any:
+    """What a member says: JSON, a whole number, text, or bytes."""
+    wanted = "JSON" if kind == "json" else "a whole number of 64 bits" if kind in _NUMBER else "text in UTF-8"
     try:
-        return json.loads(content) if kind == "json" else int(content)
+        if kind == "json":
+            return read_json(content.decode("utf-8-sig"))
+        if kind in _NUMBER:
+            number = int(content)
+            if number not in _INT64:
+                raise ValueError(f"{len(str(number)):,} digits are too many")
+            return number
+        return content.decode("utf-8") if kind in _TEXT else content
     except ValueError as error:
-        wanted = "JSON" if kind == "json" else "a whole number"
         raise BuildError(f"{member} in {shard} must hold {wanted}: {one_line(error)}") from error
 
 
@@ -176,19 +202,45 @@ def _typed(shard: str, values: Sequence[Any]) -> Features:
 
 
 def _tables(files: Sequence[Path], split: str, layout: _Layout) -> Iterator[pa.Table]:
-    from datasets import load_dataset
-
-    paths = [glob.escape(str(file.resolve())) for file in files]
-    rows = iter(
-        load_dataset("webdataset", data_files={split: paths}, split=split, streaming=True, features=layout.features)
-    )
     schema = layout.columns().arrow_schema
-    while part := [layout.row(row) for row in _next(rows, split)]:
-        yield pa.table({field.name: pa.array([row[field.name] for row in part], field.type) for field in schema})
+    for part in _batched(sample for file in files for sample in _samples(file, layout.features)):
+        rows = [layout.row(sample) for sample in part]
+        try:
+            yield pa.table({field.name: pa.array([row[field.name] for row in rows], field.type) for field in schema})
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise BuildError(f"the samples of split {split} cannot be read: {one_line(error)}") from error
 
 
-def _next(rows: Iterator[Any], split: str) -> list[Any]:
-    try:
-        return list(itertools.islice(rows, _ROWS))
-    except (ValueError, pa.ArrowException) as error:
-        raise BuildError(f"the samples of split {split} cannot be read: {one_line(error)}") from error
+def _samples(file: Path, features: Features) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Bytes and parts of each sample; a part that it lacks is None."""
+    from datasets import Image
+
+    sample: dict[str, Any] = {}
+    size = 0
+    for key, part, content in _members(file, lambda part, _: part in features):
+        if sample and sample[_KEY] != key:
+            yield size, sample
+            sample, size = {}, 0
+        sample = sample or {**dict.fromkeys(features), _KEY: key}
+        if content is None:
+            continue
+        if sample[part] is not None:
+            raise BuildError(f"{key}.{part} is twice in {file.name}: leave one")
+        image = isinstance(features[part], Image)
+        sample[part] = {"bytes": content, "path": f"{key}.{part}"} if image else content
+        size += len(content) if isinstance(content, bytes | str) else 0
+    if sample:
+        yield size, sample
+
+
+def _batched(samples: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    part: list[dict[str, Any]] = []
+    total = 0
+    for size, sample in samples:
+        part.append(sample)
+        total += size
+        if len(part) == _ROWS or total >= _BYTES:
+            yield part
+            part, total = [], 0
+    if part:
+        yield part

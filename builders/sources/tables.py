@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.errors import BuildError
-from builders.sources.places import TABLES, splits_of
+from builders.limits import read_json
+from builders.sources.places import TABLES, is_utf8, splits_of
 from builders.sources.raw import (
     RawSource,
     listed,
@@ -73,9 +74,12 @@ def _features(path: Path, labels: Sequence[str]) -> Features:
     match path.suffix.lower():
         case ".parquet":
             try:
-                return Features.from_arrow_schema(pq.read_schema(path))
-            except (pa.ArrowException, ValueError, NotImplementedError) as error:
+                schema = pq.read_schema(path)
+                features = Features.from_arrow_schema(schema)
+            except Exception as error:  # of metadata that anyone may have written
                 raise BuildError(f"{path.name} cannot be read as Parquet: {one_line(error)}") from error
+            _check_header(path.name, schema.names)
+            return features
         case ".jsonl":
             found = ((path.name, _json_features(path.name, part, labels)) for part in _json_parts(path))
             return merge_features(found, as_text=labels)
@@ -84,11 +88,17 @@ def _features(path: Path, labels: Sequence[str]) -> Features:
         case _:
             rows = _tsv_rows(path)
     _, header = next(rows, (0, [""]))
-    if twice := [name for name in header if header.count(name) > 1 or not name]:
-        raise BuildError(
-            f"{path.name} must begin with a line of column names, each once; {twice[0]!r} is not such a name"
-        )
+    _check_header(path.name, header)
     return Features({name: Value("string") for name in header})
+
+
+def _check_header(name: str, header: Sequence[str]) -> None:
+    if twice := [column for column, times in Counter(header).items() if times > 1 or not _names_column(column)]:
+        raise BuildError(f"{name} must begin with column names, each once; {twice[0]!a} is not such a name")
+
+
+def _names_column(name: str) -> bool:
+    return bool(name) and "\0" not in name and is_utf8(name)
 
 
 def _parts(path: Path, features: Features, labels: Sequence[str]) -> Iterator[pa.Table]:
@@ -106,13 +116,14 @@ def _parts(path: Path, features: Features, labels: Sequence[str]) -> Iterator[pa
 
 
 def _parquet_parts(path: Path) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path) as file:
-        nested = any(pa.types.is_struct(field.type) or pa.types.is_binary(field.type) for field in file.schema_arrow)
-        try:
+    try:
+        with pq.ParquetFile(path) as file:
+            columns = file.schema_arrow
+            nested = any(pa.types.is_struct(field.type) or pa.types.is_binary(field.type) for field in columns)
             for batch in file.iter_batches(_ROWS_WITH_BYTES if nested else _ROWS):
                 yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
-        except (pa.ArrowException, OSError) as error:
-            raise BuildError(f"{path.name} cannot be read as Parquet: {one_line(error)}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BuildError(f"{path.name} cannot be read as Parquet: {one_line(error)}") from error
 
 
 def _text_parts(name: str, rows: Iterator[tuple[int, list[str]]]) -> Iterator[pa.Table]:
@@ -177,11 +188,13 @@ def _json_rows(name: str, lines: Iterator[bytes]) -> Iterator[tuple[int, dict[st
         if not line.strip():
             continue
         try:
-            row = json.loads(_text(name, number, line))
-        except (json.JSONDecodeError, RecursionError) as error:
+            row = read_json(_text(name, number, line))
+        except ValueError as error:
             raise BuildError(f"{name}, line {number}, is not JSON: {one_line(error)}") from error
         if not isinstance(row, dict):
             raise BuildError(f"{name}, line {number}, must be a JSON object with a field a column")
+        if odd := [column for column in row if not _names_column(column)]:
+            raise BuildError(f"{name}, line {number}: {odd[0]!a} cannot be the name of a column: rename it")
         yield number, row
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from builders.aflite import Machine, build_aflite
 from builders.features.transformer import TransformerSettings
+from builders.names import as_file_name, inside
 from builders.specs import load_spec
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.classifiers.blank import write_blank_bert
@@ -126,7 +127,7 @@ class Bench:
     def tuned(self, checkpoint: Path, tuning: Tuning, model: str, seed: int) -> Path:
         """Give the folder of a trained classifier that was trained further."""
         rows = ood_training_rows(load_ood_spec(tuning.on), self._data, where=tuning.where).drawn(self._limit)
-        name = "-".join([checkpoint.name, tuning.on, *tuning.where.values()])
+        name = as_file_name("-".join([checkpoint.name, tuning.on, *tuning.where.values()]))
         return self._trained(
             rows, {**self.plan.settings(model), "model": str(checkpoint)}, seed, name, self._inputs(model)
         )
@@ -153,7 +154,7 @@ class Bench:
         texts = (text for column in rows.columns for text in rows.rows[column])
         most = values.get("max_length", TransformerSettings.max_length)
         name = "-".join(map(str, [key, *([self._limit] if self._limit else []), most, f"seed{seed}"]))
-        return write_blank_bert(self._out / "models" / ".blank" / name, texts, seed=seed, max_length=most)
+        return write_blank_bert(inside(self._out / "models" / ".blank", name), texts, seed=seed, max_length=most)
 
     def accuracies(self, source: Source, model: str, split: str) -> tuple[float, ...]:
         """Give, for each seed, the accuracy on the rows of a split that are of the kind that was trained on.
@@ -174,7 +175,7 @@ class Bench:
 
     def labels_of_people(self, name: str) -> Path:
         """Give where a file with the labels of several annotators is looked for."""
-        return (self._data or Path()) / name
+        return inside(self._data or Path(), *name.split("/"))
 
     def _by_people(self, source: Source, file: Path, split: str, seed: int) -> float:
         rows, _ = matching_rows(self.built(source.key), split)

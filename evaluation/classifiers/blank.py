@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from builders.atomic import whole_folder
 from builders.features.checkpoints import quiet
 
 _SPECIAL = {
@@ -62,11 +63,9 @@ def write_blank_bert(
             pad_token_id=tokenizer.pad_token_id,
         )
         model = transformers.BertModel(config)
-    partial = folder.with_name(f".{folder.name}.partial")
-    with quiet():
-        model.save_pretrained(partial)
-        tokenizer.save_pretrained(partial)
-    partial.rename(folder)
+    with quiet(), whole_folder(folder) as unfinished:
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
     return folder
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluation.classifiers.label_order import find_label_order
-from evaluation.classifiers.matching import Ints, Rows, match_keys, match_pairs
+from evaluation.classifiers.matching import Ints, Pair, Rows, match_keys, match_pairs, stripped
 from evaluation.classifiers.metrics import Difference, Rate, difference, rate
 from evaluation.classifiers.prediction_files import PredictionFile
 from evaluation.errors import EvaluationError
 
+_DIGITS = 18  # of an index; longer ones are ids
 _MOST_GOLD_DIFFERS = 0.05  # corrected labels are fewer; another split or label order differs in a third and more
 
 
@@ -124,7 +126,7 @@ def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
 
     The surest name that both sides have is taken: ``source_index``, the authors' pair id, the exact texts, an index, or
     at last the order of the file. An index or an order counts either all rows of the source's split or only its
-    labelled ones; the number of predictions tells which.
+    labelled ones; the number of predictions tells which, and an index that is too high for the labelled rows.
 
     Returns
     -------
@@ -136,7 +138,8 @@ def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
     Raises
     ------
     EvaluationError
-        If nothing that the file has finds any row.
+        If nothing that the file has finds any row; if a row has two predictions; if numbers of rows begin with 1 or go
+        beyond the split.
     """
     tried = []
     for how, places in _ways(file, rows):
@@ -158,22 +161,58 @@ def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
 
 
 def _ways(file: PredictionFile, rows: Rows) -> Iterator[tuple[str, Ints]]:
-    numbers = [int(number) for number in rows.source_index]
     if file.source_index is not None:
+        _check_range(file, "source_index", file.source_index, rows)
+        numbers = [int(number) for number in rows.source_index]
         yield "source_index", match_keys(numbers, file.source_index, what=f"{file.name}: source_index")
-    if rows.pair_ids is not None:
+    if rows.pair_ids is not None and len(set(rows.pair_ids)) == len(rows):
         for ids in (file.pair_ids, file.indexes):
             if ids is not None:
                 yield "pair id", match_keys(rows.pair_ids, ids, what=f"{file.name}: pair id")
     if file.pairs is not None and rows.pairs is not None:
+        _check_one_each(file, file.pairs, rows.pairs)
         yield "text", match_pairs(rows.pairs, file.pairs)
-    if file.indexes is not None and all(index.isdecimal() for index in file.indexes):
+    if file.indexes is not None and all(index.isdecimal() and len(index) <= _DIGITS for index in file.indexes):
         indexes = [int(index) for index in file.indexes]
-        counted = [int(place) for place in _places(rows, len(file))]
-        yield "index", match_keys(counted, indexes, what=f"{file.name}: index")
+        _check_range(file, "index", indexes, rows)
+        among_labelled = len(file) == len(rows) > max(indexes)
+        counted = _places(rows, len(file)) if among_labelled else rows.source_index
+        yield "index", match_keys([int(place) for place in counted], indexes, what=f"{file.name}: index")
     nameless = (file.source_index, file.pair_ids, file.pairs, file.indexes) == (None,) * 4
     if nameless and len(file) in _lengths(rows):
         yield "order", _places(rows, len(file))
+
+
+def _check_range(file: PredictionFile, what: str, numbers: Sequence[int], rows: Rows) -> None:
+    """Raise `EvaluationError` if numbers of rows are counted from 1, or go beyond the split."""
+    lengths, highest = _lengths(rows), max(numbers)
+    if set(numbers) <= set(rows.source_index.tolist()):
+        return
+    if min(numbers) == 1 and highest in lengths and len(set(numbers)) == highest:
+        raise EvaluationError(
+            f"{file.name}: {what} goes from 1 to {highest:,}, but rows are counted from 0: take 1 from each, or name "
+            "the rows by pairID or by both texts"
+        )
+    if rows.source_rows is not None and highest >= rows.source_rows:
+        raise EvaluationError(
+            f"{file.name}: {what} goes from {min(numbers):,} to {highest:,}, but the rows of the split are 0 to "
+            f"{rows.source_rows - 1:,}: is it of another split, or counted from 1?"
+        )
+
+
+def _check_one_each(file: PredictionFile, pairs: Sequence[Pair], known: Sequence[Pair]) -> None:
+    """Raise `EvaluationError` if predictions for the same texts differ and there are more of them than rows."""
+    said: dict[Pair, list[int]] = {}
+    for row, pair in enumerate(map(stripped, pairs)):
+        said.setdefault(pair, []).append(row)
+    there = Counter(map(stripped, known))
+    for pair, of_pair in said.items():
+        if 0 < there[pair] < len(of_pair) and len(set(file.predicted[of_pair].tolist())) > 1:
+            shown = ", ".join(str(row + 1) for row in of_pair[:4])
+            raise EvaluationError(
+                f"{file.name}: rows {shown} have the same texts but different predictions, and the split has these "
+                f"texts in {there[pair]} of its rows: leave one prediction a row"
+            )
 
 
 def _lengths(rows: Rows) -> list[int]:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.classifiers.matching import Pair, Rows, match_pairs
 from evaluation.classifiers.metrics import Rate, wilson
 from evaluation.classifiers.names import CONTRADICTION, ENTAILMENT, NEUTRAL, nli_role
-from evaluation.classifiers.prediction_files import json_lines, read_text
+from evaluation.classifiers.text_files import json_lines, read_text
 from evaluation.errors import EvaluationError
 
 LABELS = (ENTAILMENT, NEUTRAL, CONTRADICTION)

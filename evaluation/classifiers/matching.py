@@ -97,15 +97,16 @@ def match_pairs(wanted: Sequence[Pair], known: Sequence[Pair]) -> Ints:
     """
     places: dict[Pair, list[int]] = {}
     for place, pair in enumerate(known):
-        places.setdefault(_stripped(pair), []).append(place)
+        places.setdefault(stripped(pair), []).append(place)
     seen: dict[Pair, int] = {}
     found = np.full(len(wanted), -1, dtype=np.int64)
-    for row, pair in enumerate(map(_stripped, wanted)):
+    for row, pair in enumerate(map(stripped, wanted)):
         if there := places.get(pair):
             found[row] = there[min(seen.get(pair, 0), len(there) - 1)]
             seen[pair] = seen.get(pair, 0) + 1
     return found
 
 
-def _stripped(pair: Pair) -> Pair:
+def stripped(pair: Pair) -> Pair:
+    """A pair of texts as it is compared: without space at the ends."""
     return pair[0].strip(), pair[1].strip()

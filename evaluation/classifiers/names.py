@@ -121,10 +121,12 @@ def _entries(text: str) -> list[tuple[str, str]]:
 def _place(key: str, classes: Sequence[str]) -> int:
     if classes.count(key) == 1:
         return classes.index(key)
-    if key.isdecimal() and int(key) < len(classes):
-        return int(key)
-    known = [*classes, *map(str, range(len(classes)))]
-    raise EvaluationError(f"the model has no class {key!r} (it has {shown(classes)}){_close(key, known)}")
+    numbers = [str(place) for place in range(len(classes))]
+    if key in numbers:
+        return numbers.index(key)
+    raise EvaluationError(
+        f"the model has no class {key!r} (it has {shown(classes)}){_close(key, [*classes, *numbers])}"
+    )
 
 
 def _meant(value: str, names: Sequence[str]) -> str:

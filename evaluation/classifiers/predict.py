@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evaluation.classifiers.labels import classes_in_order
 from evaluation.classifiers.sets import LabelledRows
 from evaluation.errors import EvaluationError
-from evaluation.loading import DTYPES, chosen_device, load_model, load_parts, moved
+from evaluation.loading import DTYPES, chosen_device, first_use, load_model, load_parts, moved
 from evaluation.models import CLASSIFIERS, ModelRef, check_choice
 
 if TYPE_CHECKING:
@@ -59,8 +59,12 @@ class Classifier(Protocol):
     def facts(self) -> dict[str, Any]:
         """What a result says of how inputs were made."""
 
-    def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
-        """Give what the model says of all rows, some at a time and in order."""
+    def outputs(self, rows: LabelledRows, *, part: int | None = None) -> Iterator[Outputs]:
+        """Give what the model says of all rows, some at a time and in order.
+
+        With `part`, no batch has rows from both sides of a multiple of it, so that what is said of so many rows does
+        not depend on what came before them: on where a run was cut.
+        """
 
 
 def load_classifier(
@@ -126,9 +130,9 @@ class TextClassifier:
         self.classes = (classes_in_order(loaded.model.config.id2label),)
         self.facts = {"max_length": self._most}
 
-    def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
+    def outputs(self, rows: LabelledRows, *, part: int | None = None) -> Iterator[Outputs]:
         """Give logits; rows longer than the model takes are cut."""
-        for block in self.encoder(rows).encoded(rows.data):
+        for block in self.encoder(rows).encoded(rows.data, part=part):
             yield Outputs(block.features)
 
     def encoder(self, rows: LabelledRows) -> TransformerEncoder:
@@ -184,34 +188,31 @@ class ImageClassifier:
         self._model, self._batch_size, self._workers = model, batch_size, workers
         self.classes, self.facts, self.forward = model.classes, model.facts, model.forward
 
-    def outputs(self, rows: LabelledRows) -> Iterator[Outputs]:
+    def outputs(self, rows: LabelledRows, *, part: int | None = None) -> Iterator[Outputs]:
         """Give logits, and which images cannot be decoded."""
-        for size, pixels, broken in self.batches(rows):
+        for size, pixels, broken in self.batches(rows, part=part):
             logits = np.full((size, len(self.classes[0])), np.nan, np.float32)
             readable = [place for place in range(size) if place not in broken]
             if pixels is not None:
                 logits[readable] = self.forward(pixels).float().cpu().numpy()
             yield Outputs(logits, {place: str(error) for place, error in broken.items()})
 
-    def batches(self, rows: LabelledRows) -> Iterator[tuple[int, torch.Tensor | None, Mapping[int, Exception]]]:
+    def batches(
+        self, rows: LabelledRows, *, part: int | None = None
+    ) -> Iterator[tuple[int, torch.Tensor | None, Mapping[int, Exception]]]:
         """Give the size of each batch, its images that can be decoded, and why the others cannot, by their place."""
         from builders.features.image_data import ImageRows, loaded_apart
         from builders.features.images import batches_in_order
 
         images = ImageRows(rows.data, rows.inputs[0], self._model.transform)
-        batches = batches_in_order(len(rows), self._batch_size)
+        batches = batches_in_order(len(rows), self._batch_size, part=part)
         loader = loaded_apart(images, batches, workers=self._workers, pinned=self._model.on_gpu)
         for batch, (pixels, broken) in zip(batches, loader, strict=True):
             yield len(batch), pixels, broken
 
 
 def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
-    import torch
-    from timm.data.config import resolve_data_config
-    from timm.data.transforms_factory import transforms_imagenet_eval
-    from torchvision.transforms import Compose
-
-    from builders.features.image_models import Checkpoint, Forward, load
+    from builders.features.image_models import Checkpoint, load
 
     check_choice("dtype", dtype, DTYPES)
     checkpoint = Checkpoint(folder=Path(ref.path)) if ref.local else Checkpoint(repository=ref.path, sha=ref.sha)
@@ -220,6 +221,19 @@ def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
         raise EvaluationError(
             f"{ref.name} has no trained classifier, only features: pass a model with its output layer"
         )
+    with first_use(ref):
+        return _timm_parts(ref, model, dtype=dtype, device=device)
+
+
+def _timm_parts(ref: ModelRef, model: Any, *, dtype: str, device: str) -> ImageModel:
+    """Make what goes around a model of its own configuration, and try it."""
+    import torch
+    from timm.data.config import resolve_data_config
+    from timm.data.transforms_factory import transforms_imagenet_eval
+    from torchvision.transforms import Compose
+
+    from builders.features.image_models import Forward
+
     data: Any = resolve_data_config({}, model=model, use_test_size=True)  # type: ignore[no-untyped-call]
     if (channels := data["input_size"][0]) != _CHANNELS:
         raise EvaluationError(f"{ref.name} takes images of {channels} channels, and images are read as RGB")
@@ -232,13 +246,22 @@ def _timm_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
         normalize=False,
     )
     forward = Forward(moved(model, device), torch.device(device), dtype)
+    transform = Compose(pixels.transforms[:-1])  # the last makes a tensor
+    forward.logits(torch.from_numpy(np.array(transform(_blank()))).movedim(-1, 0)[None])
     return ImageModel(
         forward.logits,
-        Compose(pixels.transforms[:-1]),  # the last makes a tensor
+        transform,
         _classes_of_timm(model),
         {name: data[name] for name in ("input_size", "crop_pct", "crop_mode", "interpolation", "mean", "std")},
         torch.device(device).type == "cuda",
     )
+
+
+def _blank() -> Image:
+    """Make an image to try a model on."""
+    from PIL import Image
+
+    return Image.new("RGB", (64, 48))
 
 
 def _classes_of_timm(model: Any) -> tuple[tuple[str, ...], ...]:
@@ -271,6 +294,8 @@ def _transformers_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel
         )
         return made
 
+    with first_use(ref):
+        forward(torch.from_numpy(transform(_blank()))[None])
     return ImageModel(
         forward,
         transform,

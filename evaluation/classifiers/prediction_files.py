@@ -16,10 +16,8 @@ names, in any of their usual forms, or indexes into the dataset's classes; `labe
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.arrays import open_npy
+from builders.limits import read_json
 from evaluation.classifiers.labels import BY_NAME, LabelMap, match_labels
 from evaluation.classifiers.matching import Pair
 from evaluation.classifiers.names import COLLAPSES, TWO_WAY, is_numbered, label_map_keys, nli_role, plain, shown
+from evaluation.classifiers.text_files import read_text, rows_of
 from evaluation.errors import EvaluationError
 
 Ints = NDArray[np.int64]
@@ -45,7 +46,7 @@ _FIELDS = {
 _TEXTS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("question", "sentence"), ("texta", "textb"))
 _KEYS = ("source_index", "pair_id", "index")
 _NONE = (None, "", "-", "None", "nan")
-_SURPLUS = "surplus cells"
+_WHOLE = re.compile(r"\d{1,18}(\.0+)?")
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".npy")
 
 
@@ -94,7 +95,8 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     Raises
     ------
     EvaluationError
-        If it cannot be read, has no predictions, or has a label that is none of the dataset's; names the row.
+        If it cannot be read, has no predictions, says one thing in two ways, or has a label that is none of the
+        dataset's; names the row.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -103,9 +105,7 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     if suffix == ".npy":
         return PredictionFile(path.name, _of_array(path, labels))
     text = read_text(path)
-    content = _read(text, suffix, path.name)
-    if isinstance(content, Mapping):
-        content = [_record(key, value) for key, value in content.items()]
+    content = rows_of(text, suffix, path.name)
     if not content:
         raise EvaluationError(f"{path.name} has no predictions: it is empty")
     if all(isinstance(row, Mapping) for row in content):
@@ -115,80 +115,10 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     return PredictionFile(path.name, labels.predicted(content))
 
 
-def read_text(path: Path) -> str:
-    """Read a text file of a user."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path} cannot be read: {error}") from None
-
-
-def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """Give where each line is and what is in it; blank lines are left out.
-
-    Raises
-    ------
-    EvaluationError
-        If a line is not JSON.
-    """
-    # str.splitlines would also split at separators that JSON allows inside of texts.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield f"{name}, line {number}", json.loads(line)
-            except ValueError as error:
-                raise EvaluationError(f"{name}, line {number} is not JSON ({error})") from None
-
-
-def _read(text: str, suffix: str, name: str) -> Any:
-    if suffix == ".jsonl":
-        return _lines(text, name)
-    return _json(text, name) if suffix == ".json" else _table(text, name)
-
-
-def _json(text: str, name: str) -> Any:
-    """Read one JSON value, or one a line."""
-    try:
-        whole = json.loads(text)
-    except ValueError:
-        return _lines(text, name)
-    if not isinstance(whole, Mapping | list):
-        raise EvaluationError(f"{name} must hold an object or a list, or an object a line")
-    return whole
-
-
-def _lines(text: str, name: str) -> list[Any]:
-    return [value for _, value in json_lines(text, name)]
-
-
-def _table(text: str, name: str) -> list[dict[str, Any]]:
-    tabs = "\t" in text.split("\n", 1)[0]
-    # Quotes in tables with tabs are part of the text, as in GLUE's.
-    reader = csv.DictReader(
-        io.StringIO(text, newline=""),
-        delimiter="\t" if tabs else ",",
-        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
-        restkey=_SURPLUS,
-    )
-    try:
-        rows = list(reader)
-    except csv.Error as error:
-        raise EvaluationError(f"{name}, line {reader.line_num} cannot be read as a table: {error}") from None
-    if (odd := next((number for number, row in enumerate(rows, start=1) if _SURPLUS in row), None)) is not None:
-        raise EvaluationError(f"{name}, row {odd} has more cells than the header")
-    return [dict(row) for row in rows]
-
-
-def _record(key: str, value: Any) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return {"index": key, **value}
-    return {"index": key, "scores" if isinstance(value, list) else "predicted": value}
-
-
 def _of_array(path: Path, labels: _Labels) -> Ints:
     try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        array = open_npy(path)
+    except (OSError, ValueError) as error:
         raise EvaluationError(f"{path} cannot be read as a NumPy array: {error}") from None
     if not len(np.shape(array)) or not array.size:
         raise EvaluationError(f"{path.name} has no predictions: it is empty")
@@ -202,47 +132,79 @@ def _of_array(path: Path, labels: _Labels) -> Ints:
     )
 
 
-def _find(fields: set[str], what: str) -> str | None:
-    return next((name for name in _FIELDS[what].split() if name in fields), None)
+def _find(fields: Collection[str], what: str) -> list[str]:
+    """The fields that say one thing, the surest first."""
+    return [name for name in _FIELDS[what].split() if name in fields]
 
 
 def _of_records(name: str, content: Sequence[Mapping[str, Any]], labels: _Labels) -> PredictionFile:
-    rows = [{plain(str(key)): value for key, value in row.items()} for row in content]
+    rows = [_plain_keys(name, number, row) for number, row in enumerate(content, start=1)]
     fields = set(rows[0])
     found = {what: _find(fields, what) for what in _FIELDS}
-    texts = next((pair for pair in _TEXTS if fields.issuperset(pair)), None)
+    texts = [pair for pair in _TEXTS if fields.issuperset(pair)]
     predicted, gold = _roles_of_labels(name, fields, found)
 
-    def column(field: str | None) -> list[Any] | None:
-        if field is None:
-            return None
+    def column(field: str) -> list[Any]:
         if (odd := next((number for number, row in enumerate(rows, start=1) if field not in row), None)) is not None:
             raise EvaluationError(f"{name}, row {odd} has no field {field!r}, which the first has")
         return [row[field] for row in rows]
 
-    numbers = column(found["source_index"])
-    ids, indexes = column(found["pair_id"]), column(found["index"])
-    both = None if texts is None else [column(text) or [] for text in texts]
+    def agreed(what: str) -> list[Any] | None:
+        """What names the rows: the same in all fields that say it."""
+        columns = [column(field) for field in found[what]]
+        for field, values in zip(found[what][1:], columns[1:], strict=True):
+            _check_agree(name, found[what][0], list(map(str, columns[0])), field, list(map(str, values)))
+        return columns[0] if columns else None
+
+    numbers, ids, indexes = agreed("source_index"), agreed("pair_id"), agreed("index")
+    said = labels.predicted(column(predicted[0]))
+    for field in predicted[1:]:
+        _check_agree(name, predicted[0], said.tolist(), field, labels.readable(column(field)))
+    for field in gold[1:]:
+        firsts = labels.readable(column(gold[0]))
+        _check_agree(name, gold[0], firsts, field, labels.readable(column(field)))
+    both = [[str(text) for text in column(field)] for field in texts[0]] if texts else None
+    for pair in texts[1:]:
+        for first, second, ones in zip(texts[0], pair, both or (), strict=True):
+            _check_agree(name, first, ones, second, list(map(str, column(second))))
     return PredictionFile(
         name,
-        labels.predicted(column(predicted) or []),
-        labels.gold(column(gold)),
+        said,
+        labels.gold(column(gold[0])) if gold else (),
         None if numbers is None else tuple(_whole(value, name, row) for row, value in enumerate(numbers, start=1)),
         None if ids is None else tuple(map(str, ids)),
-        None if both is None else tuple((str(one), str(other)) for one, other in zip(*both, strict=True)),
+        None if both is None else tuple(zip(*both, strict=True)),
         None if indexes is None else tuple(map(str, indexes)),
     )
 
 
-def _roles_of_labels(name: str, fields: set[str], found: Mapping[str, str | None]) -> tuple[str, str | None]:
-    """Tell which field is the prediction and which the gold label."""
+def _plain_keys(name: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    found = {plain(str(key)): value for key, value in row.items()}
+    if len(found) < len(row):
+        raise EvaluationError(f"{name}, row {number} has two fields of one name ({shown(map(str, row))}): leave one")
+    return found
+
+
+def _check_agree(name: str, first: str, ones: Sequence[Any], second: str, others: Sequence[Any]) -> None:
+    """Raise `EvaluationError` if two fields that say one thing differ where both can be read."""
+    for number, (one, other) in enumerate(zip(ones, others, strict=True), start=1):
+        if one != other and None not in (one, other):
+            raise EvaluationError(
+                f"{name}, row {number}: {first} and {second} mean the same but differ; leave the right one"
+            )
+
+
+def _roles_of_labels(
+    name: str, fields: set[str], found: Mapping[str, Sequence[str]]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Tell which fields are the prediction and which the gold label."""
     if stated := found["predicted"] or found["scores"]:
         return stated, found["gold"]
     if {"label", "goldlabel"} <= fields:
-        return "label", "goldlabel"
-    key = next((found[what] for what in _KEYS if found[what]), None)
-    if key is not None and len(rest := fields - {key}) == 1:  # a submission calls its predictions what it likes
-        return rest.pop(), None
+        return ["label"], [field for field in found["gold"] if field not in ("label", "labels")]
+    keys = [field for what in _KEYS for field in found[what]]
+    if keys and len(rest := fields - {keys[0]}) == 1:  # a submission calls its predictions what it likes
+        return list(rest), ()
     raise EvaluationError(
         f"{name} has no predictions: it needs a field predicted_label, prediction or logits; "
         f"it has {shown(sorted(fields))}"
@@ -250,10 +212,10 @@ def _roles_of_labels(name: str, fields: set[str], found: Mapping[str, str | None
 
 
 def _whole(value: Any, name: str, row: int) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise EvaluationError(f"{name}, row {row}: source_index must be a whole number, not {value!r}") from None
+    text = str(value)
+    if isinstance(value, bool) or not _WHOLE.fullmatch(text):
+        raise EvaluationError(f"{name}, row {row}: source_index must be a whole number, not {value!r}")
+    return int(text.partition(".")[0])
 
 
 class _Labels:
@@ -310,6 +272,17 @@ class _Labels:
         read = [[self._place(value, way) for value in values] for way in self.ways]
         return tuple(np.array([-1 if place is None else place for place in places]) for places in read)
 
+    def readable(self, values: Sequence[Any]) -> list[int | None]:
+        """Read labels or scores one by one, None for what is neither."""
+        places: list[int | None] = []
+        for value in map(_parsed, values):
+            if isinstance(value, list):
+                fits = len(value) == len(self.ways[-1].classes) and all(isinstance(one, int | float) for one in value)
+                places.append(int(self.of_scores([value])[0]) if fits else None)
+            else:
+                places.append(self._place(value, self.ways[-1]))
+        return places
+
     def _place(self, value: Any, way: LabelMap) -> int | None:
         if value in _NONE or isinstance(value, bool):
             return None
@@ -319,9 +292,11 @@ class _Labels:
             place = self.of_name.get(plain(value), self.of_role.get(nli_role(value) or ""))
             if place is not None:
                 return place
+        if way is self.own and isinstance(value, int) and str(value) in self.of_name:
+            return self.of_name[str(value)]  # classes may be called 1, 2 and 3
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
         return way.target[int(number)] if number in range(len(way.target)) else None
 
@@ -335,7 +310,7 @@ def _parsed(value: Any) -> Any:
     """Give scores that stand in a table's cell as text as what they are."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
-            return json.loads(value)
+            return read_json(value)
         except ValueError:
             return value
     return value

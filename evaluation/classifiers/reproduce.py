@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from builders.aflite import Machine
+from builders.atomic import write_text
 from builders.errors import BuildError, HubError
 from evaluation import store
 from evaluation.classifiers.bench import Bench, Source
@@ -91,8 +92,7 @@ def reproduce(
         pages.append(markdown(made))
         stored.append(made.to_json())
     text = "\n\n".join(pages) + "\n"
-    out.mkdir(parents=True, exist_ok=True)
-    store.write_text(out / TABLES[0], text)
+    write_text(out / TABLES[0], text)
     store.write_json(out / TABLES[1], {"plan": plan.title, "seeds": plan.seeds, "limit": limit, "tables": stored})
     return Reproduced(text, tuple(missing))
 

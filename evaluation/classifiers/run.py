@@ -233,7 +233,7 @@ def _evaluate(
         shards = store.open_partial(place, settings, rows.facts, overwrite=overwrite)
         try:
             score_missing(place, shards, rows, labels, how, broken_share=options.broken_share)
-        except EvaluationError:
+        except BaseException:
             store.abandon(place)
             raise
         predictions, seconds = store.merge_shards(place, shards)
@@ -251,7 +251,7 @@ def _evaluate(
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": store.versions(),
         }
-        store.finish(place, result, predictions)
+        result = store.finish(place, result, predictions)
     if count := summary["broken"]["rows"]:
         _logger.warning("%d images of %s, split %s, could not be read and are left out", count, rows.name, part.split)
     return ClassifierScores(result, place.result, fresh=True)

@@ -85,7 +85,7 @@ def score_missing(
     with counter(total=len(rows), label=f"{rows.name} {rows.split}", done=there) as count:
         if how.shards_at_once == 1 and how.engine.backend == HERE:
             wanted = rows.take(np.concatenate(list(places.values())))
-            stream = _Stream(loaded(how).outputs(wanted), count)
+            stream = _Stream(loaded(how).outputs(wanted, part=store.ROWS_PER_SHARD), count)
             for number in missing:
                 _store_shard(place, number, rows.take(places[number]), stream, labels)
                 check(number)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from builders.embedded import check_embedded
 from builders.filtered import CONFIGS
 from builders.sources.spec import IMAGE
 from evaluation.built_sets import BuiltSet
@@ -136,7 +137,9 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     Raises
     ------
     EvaluationError
-        If a file is missing or was edited.
+        If a file is missing or was edited, or has other rows or columns than the manifest says.
+    BuildError
+        If an image has no bytes.
     HubError
         If it cannot be fetched.
     """
@@ -148,11 +151,17 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     }
     inputs, names = tuple(manifest["columns"]), tuple(manifest["labels"][CONFIGS[0]])
     data = _images(files) if inputs == (IMAGE,) else _texts(files)
+    check_embedded(data, f"{split} of {built.name}")
     sizes = [manifest["configs"][config][split]["rows"] for config in files]
     group = manifest.get("breakdown")
     broken_down = [group] if group and group not in (*inputs, "label") else []
     groups = tuple(f"source_{name}" if name in _STORED else name for name in broken_down)
     ours = ["source_index", "label", IN_RANDOM]
+    wanted = {"label", "source_index", *_OF_SCORES, *inputs, *broken_down}
+    if not wanted <= {*data.column_names} or sum(sizes) != len(data):
+        raise EvaluationError(
+            f"{built.source}: {split} has not the rows and columns that its manifest says; build or fetch the set again"
+        )
     table = data.select_columns([*dict.fromkeys([*ours, *broken_down])]).with_format("arrow")[:]
     facts = table.select(ours)
     for column, name in zip(groups, broken_down, strict=True):
@@ -174,7 +183,8 @@ def _texts(files: dict[str, list[Path]]) -> Dataset:
     from datasets import Dataset
 
     tables = [pq.read_table(file) for paths in files.values() for file in paths]
-    return Dataset(pa.concat_tables(tables, promote_options="permissive"))
+    # Our files declare no types beside Arrow's; those that others declare would be decoded.
+    return Dataset(pa.concat_tables(tables, promote_options="permissive").replace_schema_metadata(None))
 
 
 def _images(files: dict[str, list[Path]]) -> Dataset:

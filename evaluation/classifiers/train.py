@@ -17,10 +17,15 @@ from typing import Any
 import numpy as np
 
 from builders.aflite import Machine
+from builders.atomic import write_text
+from builders.disk import told_when_full
 from builders.features.checkpoints import fields_that_differ
 from builders.features.images import ImageRecipe, ImageSettings
 from builders.features.transformer import TransformerRecipe, TransformerSettings
+from builders.locks import claimed
+from builders.names import as_file_name, inside
 from builders.specs import read_override
+from builders.stopping import goes_on_from
 from builders.tables import from_table
 from evaluation import store
 from evaluation.built_sets import find_built
@@ -202,16 +207,16 @@ def train_classifier(
     EvaluationError
         If there is no such input column, or the folder holds something else.
     BuildError
-        If the rows, the settings and the machine do not go together.
+        If the rows, the settings and the machine do not go together, another run trains this, or the disk is full.
     HubError
         If the model cannot be had from the Hub.
     """
-    if seed < 0:
-        raise EvaluationError(f"--seed must be at least 0, not {seed}")
+    if not 0 <= seed < 2**32:
+        raise EvaluationError(f"--seed must be from 0 to 2**32 - 1, not {seed}")
     machine = machine or Machine()
     columns = _columns(data, inputs)
     recipe = _recipe(data, columns, settings, machine)
-    target = out / (name or default_name(data, settings, seed=seed, inputs=inputs))
+    target = inside(out, name or default_name(data, settings, seed=seed, inputs=inputs))
     record = {
         "data": dict(data.facts),
         "rows": len(data.rows),
@@ -220,13 +225,15 @@ def train_classifier(
         "recipe": dict(recipe.identity()),
         "versions": store.versions(),
     }
-    if target.exists():
-        _check_same(target, record)
-        return Trained(target, record, fresh=False)
-    work = out / ".work" / target.name
-    _logger.info("training %s on %d rows", target.name, len(data.rows))
-    recipe.train(data.rows, work, seed=seed)
-    _put(work, target, columns, record)
+    work = inside(out, ".work", target.name)
+    with claimed(target), told_when_full(work), goes_on_from(work):
+        if target.exists():
+            _check_same(target, record)
+            shutil.rmtree(work, ignore_errors=True)  # of a run that was killed at its very end
+            return Trained(target, record, fresh=False)
+        _logger.info("training %s on %d rows", target.name, len(data.rows))
+        recipe.train(data.rows, work, seed=seed)
+        _put(work, target, columns, record)
     return Trained(target, record, fresh=True)
 
 
@@ -237,7 +244,7 @@ def default_name(data: TrainingRows, settings: Settings, *, seed: int, inputs: S
     parts = [data.facts["name"], subset, *(inputs or ()), model, f"seed{seed}"]
     if limit := data.facts.get("limit"):
         parts.insert(2, str(limit))
-    return "_".join(map(str, parts))
+    return as_file_name("_".join(map(str, parts)))
 
 
 def _columns(data: TrainingRows, inputs: Sequence[str] | None) -> tuple[str, ...]:
@@ -285,7 +292,7 @@ def _put(work: Path, target: Path, columns: tuple[str, ...], record: Mapping[str
     """Say in the trained folder what it is, and move it to its place."""
     model = work / "model" if (work / "model").is_dir() else work
     config = store.read_json(model / CONFIG)
-    store.write_text(model / CONFIG, json.dumps({**config, INPUT_COLUMNS: list(columns)}, indent=2) + "\n")
-    store.write_text(model / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write_text(model / CONFIG, json.dumps({**config, INPUT_COLUMNS: list(columns)}, indent=2) + "\n")
+    write_text(model / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     model.rename(target)
     shutil.rmtree(work, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from builders.atomic import whole_folder, write_text
 from builders.features.checkpoints import quiet
 from evaluation import store
 from evaluation.classifiers.blank import word_tokenizer
@@ -128,15 +128,11 @@ def train_demo_model(task: Task) -> DemoModel:
         )
     model, tokenizer, learned = _trained(task)
     record = {**wanted, "learned": learned}
-    partial = task.folder.with_name(f".{task.folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    with quiet():
-        model.save_pretrained(partial)
-        tokenizer.save_pretrained(partial)
-    store.write_text(partial / "README.md", model_card(record))
-    store.write_text(partial / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-    shutil.rmtree(task.folder, ignore_errors=True)
-    partial.rename(task.folder)
+    with quiet(), whole_folder(task.folder, check=lambda: None) as unfinished:
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        write_text(unfinished / "README.md", model_card(record))
+        write_text(unfinished / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     return DemoModel(task.folder, record, fresh=True)
 
 

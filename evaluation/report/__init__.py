@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from builders.atomic import write_text
 from builders.folder import check_outside
+from builders.locks import claimed
 from evaluation.errors import EvaluationError
 from evaluation.report.inputs import Inputs, read_inputs
 from evaluation.report.page import Section, page
-from evaluation.store import write_text
 
 SECTIONS = (
     "overview",
@@ -59,13 +60,13 @@ def write_report(paths: Sequence[Path], out: Path, *, title: str | None = None, 
     EvaluationError
         If there is nothing to report, a result cannot be read, or `out` is no HTML file.
     BuildError
-        If a dataset folder cannot be read, or the file would lie in one.
+        If a dataset folder cannot be read, the file would lie in one, or another run is writing it.
     """
     check_page(out)
-    inputs = read_inputs(paths, bases=bases)
-    sections = sections_of(inputs)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, page(title or _title(inputs), _lead(inputs), sections, warning=_warning(inputs), footer=FOOTER))
+    with claimed(out):
+        inputs = read_inputs(paths, bases=bases)
+        sections = sections_of(inputs)
+        write_text(out, page(title or _title(inputs), _lead(inputs), sections, warning=_warning(inputs), footer=FOOTER))
     return out
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from builders.filtered import CONFIGS, SCORE_COLUMNS, Outcome
+from builders.images import open_image
 from evaluation.built_sets import BuiltSet
 from evaluation.classifiers.sets import IN_RANDOM, PART
 from evaluation.errors import EvaluationError
@@ -201,15 +202,13 @@ def _within(made: Sequence[str | None], budget: int) -> Iterator[str | None]:
 
 
 def _thumbnail(content: bytes | None, side: int) -> str | None:
-    from PIL import Image, ImageOps
-
     if not content:
         return None
     try:
-        with Image.open(io.BytesIO(content)) as opened:
-            small = max(opened.size) <= _SMALL
-            image = ImageOps.exif_transpose(opened).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        opened = open_image(content)
+        small = max(opened.size) <= _SMALL
+        image = opened.convert("RGB")
+    except Exception:  # a decoder may raise anything on a broken file
         return None
     image.thumbnail((side, side))
     kind, options = ("png", {"optimize": True}) if small else ("webp", {"quality": 72})

@@ -16,9 +16,8 @@ from builders.folder import MANIFEST
 from evaluation.built_sets import BuiltSet, find_built
 from evaluation.errors import EvaluationError
 from evaluation.probe_sets import open_probe_set
-from evaluation.report.checked import KEYS, check_result
 from evaluation.scores import ScoredRows
-from evaluation.store import read_json
+from evaluation.stored import NoResultError, read_stored
 
 
 @dataclass(frozen=True)
@@ -177,6 +176,8 @@ def _groups(folder: str, revision: str, config: str) -> dict[str, str]:
 
     built = find_built(folder)
     groups: dict[str, str] = {}
+    if config not in built.manifest["configs"]:
+        raise EvaluationError(f"{folder} has no config {config!r}, which a result on it names: score the model again")
     for file in built.files(built.manifest["configs"][config]["test"]["files"]):
         for number in (1, 2):
             names = pq.read_table(file, columns=[f"subject{number}", f"group{number}"])
@@ -239,19 +240,11 @@ def _walk(folder: Path) -> Iterable[Path]:
 def _read(path: Path, *, strict: bool) -> Result | None:
     """Read a result; another file is refused if it was named or lies where results do, else passed over."""
     try:
-        content: Any = read_json(path) if path.suffix == ".json" else None
-    except EvaluationError:
+        content = read_stored(path)
+    except NoResultError:
         if strict:
-            raise EvaluationError(f"{path} is not valid JSON; remove it and score the model again") from None
+            raise
         return None
-    known = isinstance(content, dict) and content.keys() >= KEYS and ("metrics" in content or "splits" in content)
-    if not known:
-        if strict:
-            raise EvaluationError(f"{path} is no stored result: pass a .json that probesieve eval wrote")
-        return None
-    if not path.with_suffix(".parquet").is_file():
-        raise EvaluationError(f"{path} has no .parquet beside it, which holds its rows: copy both, or score again")
-    check_result(path, content)
     return Result(path, content, _model(content))
 
 

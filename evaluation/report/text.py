@@ -11,6 +11,7 @@ from evaluation.report import filtering, models, overview, ranks
 from evaluation.report.inputs import Inputs
 from evaluation.report.page import Block, Column, Items, Table, Text
 from evaluation.text import digits, interval_text
+from unqover_data.signs import visible
 
 _BOLD, _YELLOW, _OFF = "\x1b[1m", "\x1b[33m", "\x1b[0m"
 _PAIRS = 5
@@ -104,21 +105,21 @@ PARTS: tuple[Callable[[Inputs], Sequence[Block]], ...] = (_probes, _associations
 def _block(block: Block, color: bool) -> str:
     if isinstance(block, Table):
         head, *lines = _lines(block)
-        parts = [_styled(block.title, _BOLD, color), "", _styled(head, _BOLD, color), *lines]
-        return "\n".join([*parts, *(["", block.note] if block.note else [])])
+        parts = [_styled(visible(block.title), _BOLD, color), "", _styled(head, _BOLD, color), *lines]
+        return "\n".join([*parts, *(["", visible(block.note)] if block.note else [])])
     if isinstance(block, Items):
-        return "\n".join(f"- {_printable(text)}" for text in block.texts)
+        return "\n".join(f"- {visible(text)}" for text in block.texts)
     if isinstance(block, Text):
-        text = _printable(f"{block.lead} {block.text}".strip())
+        text = visible(f"{block.lead} {block.text}".strip())
         return _styled(text, {"heading": _BOLD, "warning": _YELLOW}.get(block.kind, ""), color)
     raise TypeError(f"{type(block).__name__} has no form on a terminal")
 
 
 def _lines(table: Table) -> list[str]:
     size = len(table.columns[0])
-    rows = [tuple(_printable(_cell(column, row)) for column in table.columns) for row in range(size)]
+    rows = [tuple(visible(_cell(column, row)) for column in table.columns) for row in range(size)]
     numbers = [place for place, column in enumerate(table.columns) if column.kind in ("number", "count")]
-    return aligned([tuple(_printable(column.name) for column in table.columns), *rows], right=numbers)
+    return aligned([tuple(visible(column.name) for column in table.columns), *rows], right=numbers)
 
 
 def _cell(column: Column, row: int) -> str:
@@ -130,11 +131,6 @@ def _cell(column: Column, row: int) -> str:
     if column.kind == "count":
         return f"{value:,}"
     return digits(value) if column.decimals is None else f"{value:.{column.decimals}f}"
-
-
-def _printable(text: str) -> str:
-    """Take out what a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def _styled(text: str, style: str, color: bool) -> str:

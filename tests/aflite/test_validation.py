@@ -3,6 +3,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 import aflite
+from aflite import validation
 
 SMALL = {"n": 400, "m": 24, "t": 200, "k": 100, "tau": 0.8, "seed": 1}
 
@@ -92,3 +93,15 @@ def test_errors_of_the_arrays(planted):
     for change in ({"features": np.ma.masked_array(features)}, {"labels": masked}, {"groups": masked}):
         with pytest.raises(TypeError, match=f"{next(iter(change))} must not be a masked array"):
             aflite.filter_dataset(**{"features": features, "labels": labels, **SMALL, **change})
+
+
+def test_minus_one_beside_other_classes_is_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+    for known in ([0, 1, 2, 0], [1, -1, 1, -1], [-2, -1, 0, 1]):
+        validation.labels(known, 4)
+    assert not caplog.records
+    validation.labels([0, -1, 1, -1], 4)
+    validation.labels([0, -1], 2)
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
+        "2 of 4 rows have the label -1",
+        "1 of 2 rows have the label -1",
+    ]

@@ -41,6 +41,11 @@ def parquet_sums(built: Built) -> dict[str, str]:
     return {name: entry["sha256"] for name, entry in built.manifest["files"].items() if name.endswith(".parquet")}
 
 
+def tree(folder: Path) -> dict[str, bytes]:
+    """Content of every file, by its name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 KILLED = """
 import os, signal, sys
 from importlib import import_module
@@ -86,22 +91,22 @@ def test_a_build_that_was_killed_goes_on_to_the_same_rows(
     assert not (tmp_path / "planted-nli-aflite").exists()
     again = build_aflite(load_spec("planted-nli", SMALL), tmp_path)
     assert again.fresh
-    assert again.manifest["reused"] == reused
-    assert parquet_sums(again) == parquet_sums(whole)
+    assert again.reused == tuple(reused)
+    assert tree(again.folder) == tree(whole.folder)
     verify_folder(again.folder)
 
 
 def test_stages_are_used_again_as_far_as_nothing_changed(whole: Built, tmp_path: Path) -> None:
     work = tmp_path / "work"
     first = build_aflite(load_spec("planted-nli", SMALL), tmp_path / "a", work=work)
-    assert first.manifest["reused"] == []
+    assert first.reused == ()
     cut = build_aflite(load_spec("planted-nli", [*SMALL, "filter.tau=0.9"]), tmp_path / "b", work=work)
-    assert cut.manifest["reused"] == ["features", "warm-up"]
+    assert cut.reused == ("features", "warm-up")
     other = build_aflite(load_spec("planted-nli", [*SMALL, "encoder.epochs=1"]), tmp_path / "c", work=work)
-    assert other.manifest["reused"] == []
+    assert other.reused == ()
     assert parquet_sums(other) != parquet_sums(first) == parquet_sums(whole)
     rows = build_aflite(load_spec("planted-nli", [*SMALL, "source.seed=5"]), tmp_path / "d", work=work)
-    assert rows.manifest["reused"] == []
+    assert rows.reused == ()
 
 
 def test_warmup_rows_are_a_config_of_their_own_and_never_scored(whole: Built) -> None:
@@ -187,3 +192,11 @@ def test_nothing_in_the_folder_names_the_machine(whole: Built) -> None:
         if path.is_file():
             assert str(whole.folder.parent).encode() not in path.read_bytes(), path.name
     assert json.dumps(whole.manifest).count(str(Path.home())) == 0 or str(Path.home()) == "/"
+
+
+def test_times_lie_in_the_log_of_the_work_folder(whole: Built) -> None:
+    (entry,) = map(
+        json.loads, (whole.folder.parent / ".work" / whole.folder.name / "log.jsonl").read_text().split("\n")[:-1]
+    )
+    assert entry["sha256"] == whole.manifest["sha256"]
+    assert list(entry["seconds"]) == ["source", "warm-up", "features", "filter", "report", "folder"]

@@ -33,7 +33,7 @@ def wrapped(cause: Exception) -> Exception:
     ],
 )
 def test_a_full_disk_is_named(error: Exception, where: str) -> None:
-    with pytest.raises(BuildError, match=rf"no room is left in {where} \("), told_when_full(Path("work")):
+    with pytest.raises(BuildError, match=rf"no room is left for {where} \("), told_when_full(Path("work")):
         raise error
 
 

@@ -224,6 +224,18 @@ def test_card_shows_markup_of_rows_as_text(built: Built) -> None:
     assert all(f"| {name} |" in card for name in NAMES)
 
 
+def test_card_shows_words_of_the_spec_as_text(tmp_path: Path) -> None:
+    bad = "*b* <i>x</i> [a](https://evil.example) | `b`\u202e"
+    changed = [f"{key}={json.dumps(bad)}" for key in ("title", "description", "citation")]
+    done = build(tmp_path, *changed, f"limits={json.dumps([bad])}", 'citation="```\\n# mine"')
+    card = (done.folder / "README.md").read_text(encoding="utf-8")
+    said = r"\*b\* &lt;i&gt;x&lt;/i&gt; \[a\](`https://evil.example`) \| \`b\`\[U+202E\]"
+    assert [part for part in (f"# {said}", f"\n\n{said} The filter", f"- {said}") if part not in card] == []
+    assert "````bibtex\n" in card
+    assert card.endswith("```\n# mine\n````\n")
+    assert "\u202e" not in card
+
+
 def test_cell_cuts_long_texts() -> None:
     assert cell("a\nb  `c`") == "a b \\`c\\`"
     assert len(cell("x" * 1000)) == 301

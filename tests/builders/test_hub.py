@@ -54,8 +54,11 @@ def test_a_version_stays_what_it_was(hub: HubServer, make_folder: Make, run_step
         {"do": "verify", "repo": REPO, "revision": "v1.1.0", "folder": str(new)},
         {"do": "verify", "repo": REPO, "revision": "v1.0.0", "folder": str(new)},
     )
-    error(outcomes[0], "v1.1.0 already", "nothing to push")
-    error(outcomes[1], "v1.0.0 already", "raise --version")
+    again = outcomes[0]["result"]
+    assert [again[key] for key in ("published", "tagged", "loaded_back", "added")] == [True, True, True, []]
+    assert again["sha"] == second["sha"]
+    assert again["summary"].startswith(f"v1.1.0 of {REPO} is published already")
+    error(outcomes[1], "v1.0.0 already", "never moved", "higher --version")
     assert hub.writes() == before
     assert [step["result"] for step in outcomes[2:7]] == [OLD, NEW, OLD, first["sha"], second["sha"]]
     error(outcomes[7], "revision v1.0.0", "README.md differs")
@@ -101,11 +104,12 @@ def test_a_dry_run_writes_nothing(hub: HubServer, make_folder: Make, run_steps: 
 
     run_steps(push(old))
     before = hub.writes()
-    update, denied = run_steps(push(new, dry_run=True), push(old, dry_run=True))
+    update, done = run_steps(push(new, dry_run=True), push(old, dry_run=True))
     assert set(update["result"]["added"]) == set(contents(new))
     assert len(update["result"]["deleted"]) == 2
     assert "  delete qa/test-00000-of-00002.parquet" in update["result"]["summary"]
-    error(denied, "v1.0.0 already")
+    assert done["result"]["published"]
+    assert "v1.0.0 of org/unqover-religion is published already" in done["result"]["summary"]
     assert hub.writes() == before
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from builders.aflite import build_aflite
 from builders.errors import BuildError
-from builders.folder import Built, verify_folder
+from builders.folder import Built, verify_folder, write_manifest
+from builders.locks import held
 from builders.refilter import refilter
 from tests.builders.filtered_sets import build, spec_of
 
@@ -73,6 +77,17 @@ def test_it_is_a_dataset_folder_that_says_where_it_is_from(stored: Built, tmp_pa
     assert not refilter(stored.folder, tmp_path, version="1.1.0", n=220).fresh
 
 
+def test_a_second_run_into_one_folder_is_refused_at_once(stored: Built, tmp_path: Path) -> None:
+    root = stored.folder.parents[1]
+    features = {"source": root / "source", "features": root / "features.npy"}
+    with held(tmp_path / ".snli-aflite.lock", RuntimeError()):
+        with pytest.raises(BuildError, match="another run is writing"):
+            refilter(stored.folder, tmp_path, version="1.1.0", n=220)
+        with pytest.raises(BuildError, match="another run is writing"):
+            build_aflite(spec_of(), tmp_path, work=tmp_path / "work", **features)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("n", "tau", "message"),
     [
@@ -87,6 +102,44 @@ def test_what_needs_other_phases_is_refused(
 ) -> None:
     with pytest.raises(BuildError, match=message):
         refilter(stored.folder, tmp_path, version="1.1.0", n=n, tau=tau)
+
+
+def changed(stored: Built, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """A copy of a folder, and the facts with which its manifest can be written again."""
+    shutil.copytree(stored.folder, folder)
+    return folder, {key: value for key, value in stored.manifest.items() if key not in ("versions", "files", "sha256")}
+
+
+def test_files_that_only_the_card_names_are_not_read(stored: Built, tmp_path: Path) -> None:
+    folder, facts = changed(stored, tmp_path / "changed")
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    elsewhere = card.replace("path: filtered/", f"path: {tmp_path}/elsewhere/")
+    assert elsewhere != card
+    (folder / "README.md").write_text(elsewhere, encoding="utf-8")
+    write_manifest(folder, facts)
+    cut = refilter(folder, tmp_path / "out", version="1.1.0", n=220)
+    assert cut.manifest["counts"]["train"]["source"] == stored.manifest["counts"]["train"]["source"]
+    (folder / "README.md").write_text("---\ndataset_info: 3\n---\n", encoding="utf-8")
+    write_manifest(folder, facts)
+    with pytest.raises(BuildError, match=r"README\.md does not declare"):
+        refilter(folder, tmp_path / "none", version="1.1.0", n=220)
+
+
+def test_images_without_bytes_in_a_folder_are_refused(stored: Built, tmp_path: Path) -> None:
+    folder, facts = changed(stored, tmp_path / "changed")
+    (folder / "secret.png").write_bytes(b"secret")
+    chosen = folder / stored.manifest["configs"]["removed"]["train"]["files"][0]
+    for file in folder.rglob("*.parquet"):
+        table = pq.read_table(file)
+        images = [{"bytes": b"x", "path": "x"}] * len(table)
+        if file == chosen:
+            last, images[-1] = len(table) - 1, {"bytes": None, "path": str(folder / "secret.png")}
+        pq.write_table(table.set_column(table.column_names.index("votes"), "votes", pa.array(images)), file)
+    card = (folder / "README.md").read_text(encoding="utf-8").replace("    sequence: string\n", "    dtype: image\n")
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    write_manifest(folder, facts)
+    with pytest.raises(BuildError, match=f"'votes' of removed/train has no bytes in row {last}"):
+        refilter(folder, tmp_path / "out", version="1.1.0", n=220)
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

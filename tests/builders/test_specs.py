@@ -101,7 +101,7 @@ def test_a_revision_goes_with_what_it_is_of() -> None:
         ("encoder_kind=esim", "unknown key 'encoder_kind'; did you mean 'encoder.kind'"),
         ("seed=-1", r"seed must be from 0 to 2\*\*32 - 1, not -1"),
         ("seed=4294967296", r"seed must be from 0 to 2\*\*32 - 1, not 4294967296"),
-        ("name=../snli", r"name must be letters, .*, not '\.\./snli'"),
+        ("name=../snli", r"name must be letters, .*, not '\.\./snli-aflite'"),
         ("source.filtered=[]", "filtered must be one split or more, each once, not none"),
         ("source.filtered=['train', 'train']", "filtered must be .* not train, train"),
         ("share=1.0", "share must be at least 0 and below 1, not 1.0"),

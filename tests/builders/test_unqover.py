@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from builders.errors import BuildError
 from builders.folder import verify_folder
 from builders.unqover import build_unqover, example_row
 from unqover_data import ProbeLists, load_lists, read_toml
+from unqover_data.signs import visible
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -98,6 +100,35 @@ def test_the_cards_worked_row_is_a_row_of_the_set(tmp_path: Path) -> None:
     assert example_row(lists, 0)["id"] == pq.read_table(folder / "qa")["id"][0].as_py()
     with pytest.raises(BuildError, match=r"--row must be from 0 to 38499, not 38500"):
         example_row(lists, 38_500)
+
+
+def test_words_of_the_lists_are_text_in_the_card(tmp_path: Path, tiny_lists: ProbeLists) -> None:
+    bad = "**bad** <script>x</script> [a](https://evil.example) | `b`\n# c\n---\n\u202e\x1b[31m"
+    subjects = tuple(replace(one, name=f"{one.name} {bad}") for one in tiny_lists.configs["qa"].subjects)
+    configs = {name: replace(config, subjects=subjects) for name, config in tiny_lists.configs.items()}
+    kinds = {
+        kind: tuple(replace(one, name=f"{one.name} {bad}", attribute_class=bad) for one in attributes)
+        for kind, attributes in tiny_lists.attributes.items()
+    }
+    lists = replace(
+        tiny_lists,
+        title=f"T {bad}",
+        description=f"D {bad}",
+        limits=(f"L {bad}",),
+        sources=(f"S {bad}",),
+        configs=configs,
+        attributes=kinds,
+    )
+    folder = build_unqover(lists, tmp_path).folder
+    meta, text = front_matter(folder), (folder / "README.md").read_text(encoding="utf-8").split("---\n")[-1]
+    assert meta["pretty_name"] == "T " + visible(bad)
+    said = r"\*\*bad\*\* &lt;script&gt;x&lt;/script&gt; \[a\](`https://evil.example`) \| \`b\` \# c ---"
+    for part in ("# T ", "D ", "- L ", "- S ", f"{tiny_lists.configs['qa'].subjects[0].name} ", "- "):
+        assert f"{part}{said}" in text or f"{part}{said[1:]}" in text, part
+    assert "**bad**" not in text.replace(said, "")
+    assert "](https://evil" not in text
+    assert not [sign for sign in "\u202e\x1b" if sign in text]
+    assert len([line for line in text.splitlines() if line.startswith("# ")]) == 1
 
 
 def test_every_config_is_a_task_of_the_benchmark(tmp_path: Path, tiny_lists: ProbeLists) -> None:

@@ -49,7 +49,7 @@ def test_scores_become_a_folder_that_verifies_and_loads(done: Evaluated, tmp_pat
 
     built, manifest = build_score_set(done.path.parents[1], tmp_path / "out")
     assert verify_folder(built) == manifest
-    loaded = load_dataset(str(built), "unqover-few-qa-exact", split="test", cache_dir=str(tmp_path / "cache"))
+    loaded = load_dataset(str(built), "unqover-few-1_0_0-qa-exact", split="test", cache_dir=str(tmp_path / "cache"))
     assert len(loaded) == 16
     assert 0 <= loaded[0]["s1_12"] <= 1
     card = (built / "README.md").read_text(encoding="utf-8")

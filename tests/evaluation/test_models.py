@@ -86,7 +86,7 @@ def test_a_name_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="revision 'v1' cannot be had of the local folder"):
         resolve_model(write_config(tmp_path / "model"), "v1")
     (tmp_path / "model" / "config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"config.json is not JSON"):
+    with pytest.raises(EvaluationError, match=r"config.json is not valid JSON"):
         resolve_model(str(tmp_path / "model"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -95,6 +96,20 @@ def test_a_terminal_without_greek_letters_gets_marks_in_their_place() -> None:
     code = "from probesieve.cli import run; run(lambda: print('\u03bc = 0'))"
     marked = call("-c", code, command=(sys.executable,), PYTHONIOENCODING="ascii")
     assert (marked.stdout.strip(), marked.stderr) == ("? = 0", "")
+
+
+def test_nothing_in_a_file_steers_the_terminal(tmp_path: Path) -> None:
+    said = "\x1b]0;owned\x07\u202e"
+    (tmp_path / "bad.toml").write_text(f'name = "bad"\n"{json.dumps(said)[1:-1]}" = 1\n', encoding="utf-8")
+    path = tmp_path / f"{said}.toml"
+    path.write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / "good").write_text("[set]\nx = 1\n", encoding="utf-8")
+    code = f"import logging; from probesieve.cli import run; run(lambda: logging.getLogger('x').warning({said!r}))"
+    for done in (call("validate", tmp_path / "bad.toml"), call("validate", path), call("build", "aflite", path)):
+        assert done.returncode == 2
+        assert "[U+001B]]0;owned[U+0007][U+202E]" in done.stderr
+        assert not [sign for sign in said if sign in "\x1b\x07\u202e" and sign in done.stderr]
+    assert call("-c", code, command=(sys.executable,)).stderr == "[U+001B]]0;owned[U+0007][U+202E]\n"
 
 
 def test_the_version_is_shown() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builders.embedded import check_embedded
+from builders.sources.places import visible_files
 from evaluation.classifiers.ood.spec import OodSpec
 from evaluation.errors import EvaluationError
 
@@ -33,18 +35,23 @@ def images_of_folder(path: Path, spec: OodSpec) -> tuple[Dataset, list[Path], Pa
     ------
     EvaluationError
         If classes are missing or strange, or there is no image in one.
+    BuildError
+        If a link leads out of the folder.
     """
     import pyarrow as pa
     from datasets import Dataset
 
     names = spec.names()
     root = _root(path, spec, names)
+    images: dict[str, list[Path]] = {}
+    for file in visible_files(path, SUFFIXES):
+        if file.parent.parent == root:
+            images.setdefault(file.parent.name, []).append(file)
     folders = sorted(folder for folder in root.iterdir() if folder.is_dir() and not folder.name.startswith("."))
     if strange := [folder.name for folder in folders if folder.name not in names]:
         close = difflib.get_close_matches(strange[0], names, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise EvaluationError(f"{root.name}: folder {strange[0]!r} is no class of {spec.title}{hint}")
-    images = {folder.name: _images(folder) for folder in folders}
     if missing := [name for name in names if not images.get(name)]:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise EvaluationError(
@@ -68,17 +75,19 @@ def images_of_parquet(files: Sequence[Path], spec: OodSpec) -> Dataset:
     ------
     EvaluationError
         If a column is missing, or the labels are not the spec's classes.
+    BuildError
+        If an image has no bytes.
     """
-    import pyarrow as pa
     from datasets import ClassLabel, Dataset
 
     layout = spec.layouts[0]
     try:
         rows = Dataset.from_parquet([str(file) for file in files])
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except Exception as error:  # of `datasets`, whose errors have no base in common
         raise EvaluationError(f"{files[0].name} cannot be read as Parquet: {' '.join(str(error).split())}") from error
     if missing := [column for column in layout.values() if column not in rows.column_names]:
         raise EvaluationError(f"{files[0].name} is not laid out as {spec.title}: it has no column {', '.join(missing)}")
+    check_embedded(rows, files[0].name)
     names, declared = spec.names(), rows.features[layout["label"]]
     found = declared.names if isinstance(declared, ClassLabel) else []
     if set(found) != set(names):
@@ -116,10 +125,4 @@ def _root(path: Path, spec: OodSpec, names: Sequence[str]) -> Path:
     raise EvaluationError(
         f"{path.name} is not laid out as {spec.title}: it has no folder {names[0]} or of another class, "
         f"neither in itself nor one level below; unpack what {spec.home} has"
-    )
-
-
-def _images(folder: Path) -> list[Path]:
-    return sorted(
-        file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from builders.folder import sha256
 from builders.hub import resolve_revision
 from builders.hub_files import fetch, files_of
+from builders.sources.places import visible_files
 from evaluation.classifiers.ood.images import images_of_folder, images_of_parquet
 from evaluation.classifiers.ood.spec import Group, OodSpec, Part
 from evaluation.classifiers.ood.tables import Columns, read_columns
@@ -98,7 +99,7 @@ def _find(spec: OodSpec, path: Path, split: str) -> list[tuple[Part, Path]]:
                 f"{spec.title} is more than one file: pass the folder that holds them, not {path.name}"
             )
         return [(spec.parts[0], path)]
-    there = {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*")) if file.is_file()}
+    there = {file.relative_to(path).as_posix(): file for file in visible_files(path)}
     found = []
     missing = []
     for part in spec.parts:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from builders.errors import BuildError
+from builders.names import is_file_name
 from builders.tables import from_table
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
+from unqover_data.files import FileError, read_bytes, toml_of
 
 SETS_DIR = Path(__file__).parent / "sets"
 METRICS = ("accuracy", "matthews")
@@ -196,13 +197,13 @@ def load_ood_spec(name: str) -> OodSpec:
     """
     path = Path(name) if name.endswith(".toml") else SETS_DIR / f"{check_choice('set', name, list_sets())}.toml"
     try:
-        return from_table(OodSpec, tomllib.loads(path.read_text(encoding="utf-8")), path.name)
+        return from_table(OodSpec, toml_of(read_bytes(path)), path.name)
     except OSError as error:
         raise EvaluationError(
             f"{name} cannot be read ({error.strerror}): pass one of {', '.join(list_sets())}"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path.name} is not valid TOML: {error}") from error
+    except FileError as error:
+        raise EvaluationError(f"{path.name} {error}") from error
     except BuildError as error:
         raise EvaluationError(str(error)) from error
 
@@ -211,8 +212,15 @@ def _faults(spec: OodSpec) -> Iterator[str]:
     """What is wrong with a spec, in words; the first is enough."""
     if spec.modality not in MODALITIES:
         yield f"modality must be one of {', '.join(MODALITIES)}, not {spec.modality!r}"
+    if odd := [name for name in (spec.name, *spec.splits) if not is_file_name(name)]:
+        yield f"a name or split becomes part of a path, and {odd[0]!r} cannot"
     if bool(spec.labels) == bool(spec.classes):
         yield "needs either labels or classes"
+    if len(set(spec.labels)) < len(spec.labels):
+        yield f"labels must each stand once, not {', '.join(spec.labels)}"
+    for name, listed in (("parts", spec.parts), ("layouts", spec.layouts), ("metrics", spec.metrics)):
+        if not listed:
+            yield f"{name} must be one or more"
     if spec.classes and spec.classes not in CLASSES:
         yield f"classes must be one of {', '.join(CLASSES)}, not {spec.classes!r}"
     if unknown := [metric for metric in spec.metrics if metric not in METRICS]:

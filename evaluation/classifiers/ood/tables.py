@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from builders.limits import read_json
+from builders.sources.places import is_utf8
 from evaluation.classifiers.ood.spec import OodSpec
 from evaluation.errors import EvaluationError
 
@@ -96,6 +97,7 @@ def _read_tsv(path: Path) -> Rows:
     """Rows of a table with a header; a quote is a character as any other."""
     lines = _lines(path)
     header = lines[0][1].split("\t") if lines else []
+    _check_header(path.name, header)
     rows: Rows = []
     for number, line in lines[1:]:
         fields = line.split("\t")
@@ -109,8 +111,8 @@ def _read_jsonl(path: Path) -> Rows:
     rows: Rows = []
     for number, line in _lines(path):
         try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+            row = read_json(line)
+        except ValueError as error:
             raise EvaluationError(f"{path.name}, line {number}, is not JSON: {error}") from error
         if not isinstance(row, dict):
             raise EvaluationError(f"{path.name}, line {number}, must be a JSON object, not {type(row).__name__}")
@@ -119,17 +121,23 @@ def _read_jsonl(path: Path) -> Rows:
 
 
 def _read_parquet(path: Path) -> tuple[Rows, Mapping[str, tuple[str, ...]]]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
     from datasets import ClassLabel, Features
 
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, partitioning=None)
         features = Features.from_arrow_schema(table.schema)
-    except (pa.ArrowException, OSError, ValueError) as error:
+        rows = table.to_pylist()
+    except Exception as error:  # of metadata and texts that anyone may have written
         raise EvaluationError(f"{path.name} cannot be read as Parquet: {' '.join(str(error).split())}") from error
+    _check_header(path.name, table.column_names)
     declared = {name: tuple(one.names) for name, one in features.items() if isinstance(one, ClassLabel)}
-    return list(enumerate(table.to_pylist())), declared
+    return list(enumerate(rows)), declared
+
+
+def _check_header(name: str, header: Sequence[str]) -> None:
+    if twice := [column for column in header if header.count(column) > 1]:
+        raise EvaluationError(f"{name} has more than one column {twice[0]!r}: leave one")
 
 
 def _layout(name: str, row: Mapping[str, Any], spec: OodSpec) -> Mapping[str, str]:
@@ -166,8 +174,8 @@ def _label(value: Any, names: Sequence[str], spec: OodSpec, where: str) -> str |
 
 def _text(row: Mapping[str, Any], column: str, where: str, *, needed: bool) -> str | None:
     value = row.get(column)
-    if isinstance(value, str):
+    if isinstance(value, str) and is_utf8(value):
         return value if needed or value else None
     if value is None and not needed:
         return None
-    raise EvaluationError(f"{where}: {column!r} must be a text, not {value!r}")
+    raise EvaluationError(f"{where}: {column!r} must be a text, not {value!a}")

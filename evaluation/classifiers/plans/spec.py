@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from builders.errors import BuildError
+from builders.names import is_file_name
 from builders.tables import from_table
 from evaluation.classifiers.ood import list_sets
 from evaluation.errors import EvaluationError
 from evaluation.models import check_choice
+from unqover_data.files import FileError, read_bytes, toml_of
 
 PLANS_DIR = Path(__file__).parent
 IN_DISTRIBUTION, OUT_OF_DISTRIBUTION = "in-distribution", "out-of-distribution"
@@ -231,19 +232,22 @@ def load_plan(name: str) -> Plan:
     """
     path = Path(name) if name.endswith(".toml") else PLANS_DIR / f"{check_choice('plan', name, list_plans())}.toml"
     try:
-        return from_table(Plan, tomllib.loads(path.read_text(encoding="utf-8")), path.name)
+        return from_table(Plan, toml_of(read_bytes(path)), path.name)
     except OSError as error:
         raise EvaluationError(f"plan {name} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path.name} is not valid TOML: {error}") from error
+    except FileError as error:
+        raise EvaluationError(f"{path.name} {error}") from error
     except BuildError as error:
         raise EvaluationError(str(error)) from error
 
 
 def _faults(plan: Plan) -> Iterator[str]:
     """What is wrong with a plan, in words; the first is enough."""
-    if not plan.seeds or min(plan.seeds) < 0 or len(set(plan.seeds)) < len(plan.seeds):
-        yield f"seeds must be one or more numbers from 0, each once, not {list(plan.seeds)}"
+    seeds = plan.seeds
+    if not seeds or not 0 <= min(seeds) <= max(seeds) < 2**32 or len(set(seeds)) < len(seeds):
+        yield f"seeds must be one or more numbers from 0 to 2**32 - 1, each once, not {list(seeds)}"
+    if odd := [name for name in (*plan.sets, *plan.models) if not is_file_name(name)]:
+        yield f"names of sets and models become folders, and {odd[0]!r} cannot"
     for name, one in plan.sets.items():
         if (one.folder is None) == (one.build is None):
             yield f"set {name} needs either a folder or a spec to build"
@@ -254,6 +258,8 @@ def _faults(plan: Plan) -> Iterator[str]:
             yield f"model {name} is like {model.like!r}, which is no model of the plan"
         if not model.trained and (model.settings or model.like or model.inputs or model.blank):
             yield f"model {name} is words or people and is not trained: leave out all but head and that"
+        if model.annotators is not None and not all(map(is_file_name, model.annotators.split("/"))):
+            yield f"model {name}: annotators must be a file in the folder of downloads, not {model.annotators!r}"
         if model.words and model.annotators:
             yield f"model {name} is either words or people (annotators), not both"
     for table in plan.tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from builders.features.image_data import Augmentation, Evaluation, ImageRows, loaded, read_rgb
 from tests.builders.features.image_sets import EVALUATION, colours
@@ -117,3 +118,27 @@ def test_workers_give_what_one_process_gives() -> None:
     alone, shared = (list(loaded(rows, batches, workers=workers, pinned=False)) for workers in (0, 2))
     assert all(torch.equal(one, two) for one, two in zip(alone, shared, strict=True))
     assert [len(batch) for batch in shared] == [2, 1, 2]
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A PNG of some hundred bytes that claims to be large."""
+    file = io.BytesIO()
+    Image.new("L", (1, 1)).save(file, "PNG")
+    content = bytearray(file.getvalue())
+    content[16:24] = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    content[29:33] = zlib.crc32(content[12:29]).to_bytes(4, "big")
+    return bytes(content)
+
+
+@pytest.mark.parametrize("size", [(10_001, 10_000), (60_000, 60_000)])
+def test_images_with_too_many_pixels_are_refused_before_they_are_decoded(size: tuple[int, int]) -> None:
+    assert read_rgb({"bytes": bomb(1, 1), "path": None}).size == (1, 1)
+    with pytest.raises(ValueError, match="more than 100,000,000 pixels"):
+        read_rgb({"bytes": bomb(*size), "path": None})
+
+
+def test_no_other_program_is_run_for_an_image() -> None:
+    file = io.BytesIO()
+    Image.new("L", (1, 1)).save(file, "EPS")
+    with pytest.raises(UnidentifiedImageError):
+        read_rgb({"bytes": file.getvalue(), "path": None})

@@ -232,6 +232,43 @@ def test_given_features_that_do_not_fit_are_refused(tmp_path, array, made, says)
         read_features(tmp_path / "a.npy", n_rows=ROWS)
 
 
+def header(shape: str, descr: str = "'<f4'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(64)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header("(-3, 2)"),
+        header("(-3, -2)"),
+        header("(99999999999, 99999999999)"),
+        header("(3, 99999999999999999999999)"),
+        header("(3, 1000000)"),
+        header("(True, 2)"),
+        header("(3, 2)", "'|O'"),
+        header("(3, 2)", "'x': ("),
+        b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little") + b"-" * 8999 + b"\n",
+        b"PK\x03\x04",
+        b"",
+    ],
+)
+def test_headers_that_lie_are_refused(tmp_path, content):
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(BuildError, match=r"a\.npy cannot be mapped as \.npy") as raised:
+        read_features(tmp_path / "a.npy", n_rows=ROWS)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"features": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 240]}}', "[" * 9000]
+)
+def test_headers_of_safetensors_that_lie_are_refused(tmp_path, text):
+    (tmp_path / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text.encode() + bytes(24))
+    with pytest.raises(BuildError, match="cannot be read as"):
+        read_features(tmp_path / "a.safetensors", n_rows=ROWS)
+
+
 def test_files_that_are_no_features_are_refused(tmp_path, array):
     def says(name: str, what: str) -> None:
         with pytest.raises(BuildError, match=what) as raised:

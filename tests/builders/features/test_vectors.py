@@ -95,3 +95,15 @@ def test_memory_does_not_grow_with_the_dimension(tmp_path: Path) -> None:
     assert [vector.sum() for vector in vectors.values()] == [75.0, 75.0]
     # All vectors would take 6 MB.
     assert peak < 1_500_000
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "bomb.txt.gz", "wb") as file:
+        for _ in range(64):
+            file.write(bytes(2**20))
+    tracemalloc.start()
+    with pytest.raises(BuildError, match=r"line 1 .* is longer than 1,048,576 bytes"):
+        VectorFile(tmp_path / "bomb.txt.gz", dimension=3).read(["the"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 * 2**20

@@ -272,3 +272,34 @@ def test_every_fault_is_one_line_and_a_later_run_heals(
     assert len(hub_here.faults[0].seen) < 40
     hub_here.faults.clear()
     assert read_hub(asked).splits["train"]["hypothesis"][:] == ["h0", "h1", "h2", "h3"]
+
+
+def test_images_and_data_outside_of_the_repository(hub: HubServer, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(png(7))
+    features = Features({"image": Image(), "label": ClassLabel(names=["cat", "dog"])}).arrow_schema
+    elsewhere = (str(secret), f"{hub.url}/elsewhere.png")
+    for number, path in enumerate(elsewhere):
+        images = [{"bytes": png(1), "path": None}, {"bytes": None, "path": path}]
+        file = io.BytesIO()
+        pq.write_table(pa.table({"image": images, "label": [0, 1]}, schema=features), file)
+        put(hub, {"train.parquet": File(file.getvalue(), lfs=True)}, f"org/paths{number}")
+    (tmp_path / "train.parquet").write_bytes(nli_rows(0, 1).content)
+    outside = (f"{hub.url}/elsewhere.parquet", str(tmp_path / "train.parquet"), "../../org/x/train.parquet")
+    for number, path in enumerate(outside):
+        card = f"---\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path: {path}\n---\n"
+        name = "README.md" if number else ".huggingface.yaml"
+        content = card if number else card.strip("-\n")
+        put(hub, {name: File(content.encode(), lfs=False), "x.parquet": nli_rows(0)}, f"org/data{number}")
+    of_images = {"inputs": {"image": "image"}}
+    outcomes = read(
+        hub,
+        tmp_path,
+        *({"spec": {"id": f"org/paths{number}", **of_images}} for number in range(len(elsewhere))),
+        *({"spec": spec(id=f"org/data{number}")} for number in range(len(outside))),
+    )
+    for outcome in outcomes[: len(elsewhere)]:
+        error(outcome, "column 'image' of split train has no bytes in row 1", kind="BuildError")
+    for outcome, path in zip(outcomes[len(elsewhere) :], outside, strict=True):
+        error(outcome, "declares data outside of its repository", repr(path))
+    assert not [path for _, path in hub.log if "elsewhere" in path]

@@ -313,6 +313,99 @@ def test_rows_that_are_not_there_are_refused() -> None:
         locate(PredictionFile("p", np.zeros(2, dtype=np.int64), source_index=(4, 4)), bare)
 
 
+TWELVE = Rows(NAMES, ROWS.labels, ROWS.source_index, pairs=ROWS.pairs, source_rows=12)
+
+
+def numbered(field: str, numbers: list[int]) -> str:
+    return lines([{field: number, "pred": place % 3} for place, number in enumerate(numbers)])
+
+
+@pytest.mark.parametrize("field", ["index", "source_index"])
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (list(range(1, 13)), "goes from 1 to 12, but rows are counted from 0"),
+        (list(range(1, 11)), "goes from 1 to 10, but rows are counted from 0"),
+        ([3, 4, 12], "goes from 3 to 12, but the rows of the split are 0 to 11"),
+        ([0, 1, 10**15], "goes from 0 to 1,000,000,000,000,000, but"),
+    ],
+)
+def test_numbers_that_do_not_count_from_0_are_refused(
+    field: str, numbers: list[int], message: str, write: Write
+) -> None:
+    file = read_predictions(write("p.jsonl", numbered(field, numbers)), NAMES)
+    with pytest.raises(EvaluationError, match=rf"^p\.jsonl: {field} {message}"):
+        locate(file, TWELVE)
+
+
+def test_an_index_of_the_labelled_rows_may_be_their_place_in_the_source(write: Write) -> None:
+    file = read_predictions(write("p.jsonl", numbered("index", INDEX)), NAMES)
+    assert locate(file, TWELVE)[0].tolist() == list(range(10))
+    first_and_last_unlabelled = Rows(NAMES, ROWS.labels, np.arange(1, 11), source_rows=12)
+    file = read_predictions(write("p.jsonl", numbered("index", list(range(1, 11)))), NAMES)
+    assert locate(file, first_and_last_unlabelled)[0].tolist() == list(range(10))
+
+
+def test_predictions_for_the_same_texts_that_differ_are_refused(write: Write) -> None:
+    rows = [{**texts(i), "pred": 1} for i in (0, 1, 0)]
+    assert locate(read_predictions(write("p.jsonl", lines(rows)), NAMES), ROWS)[0][:2].tolist() == [0, 1]
+    rows[2]["pred"] = 2
+    with pytest.raises(EvaluationError, match=r"rows 1, 3 have the same texts.*in 1 of its rows"):
+        locate(read_predictions(write("p.jsonl", lines(rows)), NAMES), ROWS)
+    pairs = (ROWS.pairs[0], ROWS.pairs[1], ROWS.pairs[0])
+    both = Rows(NAMES, np.zeros(3, np.int64), np.arange(3), pairs=pairs)
+    assert locate(read_predictions(write("p.jsonl", lines(rows)), NAMES), both)[0].tolist() == [0, 1, 2]
+
+
+def test_pair_ids_that_name_two_rows_name_none(write: Write) -> None:
+    rows = Rows(NAMES, np.array([0, 1]), np.array([0, 1]), pair_ids=("a", "a"), pairs=ROWS.pairs[:2])
+    file = read_predictions(
+        write("p.jsonl", lines([{**texts(i), "pairID": f"a{i}", "pred": i} for i in (1, 0)])), NAMES
+    )
+    assert (locate(file, rows)[0].tolist(), locate(file, rows)[1]) == ([1, 0], "text")
+
+
+def test_classes_that_are_called_as_numbers_are_found_by_name(write: Write) -> None:
+    path = write("p.jsonl", lines([{"index": place, "pred": said} for place, said in enumerate([1, "1", 3])]))
+    assert read_predictions(path, ("1", "2", "3")).predicted.tolist() == [0, 0, 2]
+
+
+def test_fields_that_agree_may_stand_beside_each_other(write: Write) -> None:
+    rows = [{"idx": "3", "id": 3, "pred": 1, "predicted_label": "neutral", "label": 1, "gold_label": "neutral"}]
+    file = read_predictions(write("p.jsonl", lines(rows)), NAMES)
+    assert (file.indexes, file.predicted.tolist(), [gold.tolist() for gold in file.gold]) == (("3",), [1], [[1]])
+    names = [{"pairID": "a", "predicted_label": "neutral", "logits": [3, 1, 0]}]  # logits may be in the model's order
+    assert read_predictions(write("p.jsonl", lines(names)), NAMES).predicted.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("p.csv", "pairID,pred,pred\na,neutral,entailment\n", "more than one column 'pred'"),
+        ("p.tsv", "pairID\tpair_id\tpred\na\tb\t1\n", "more than one column 'pairid'"),
+        ("p.csv", "pairID,note,pred\na,neutral\n", "row 1 has fewer cells"),
+        ("p.jsonl", '{"pairID": "a", "pred": 1, "pred": 2}', "'pred' is there twice"),
+        ("p.json", '{"ex0": "neutral",\n "ex0": "entailment"}', "'ex0' is there twice"),
+        ("p.jsonl", '{"pairID": "a", "pair_id": "b", "pred": 1}', "row 1 has two fields of one name"),
+        ("p.jsonl", '{"index": 0, "pred": 1, "prediction": 2}', "row 1: prediction and pred mean the same but differ"),
+        ("p.jsonl", '{"index": 0, "id": 1, "pred": 2}', "row 1: index and id mean the same but differ"),
+        ("p.jsonl", '{"pred": 1, "gold_label": 0, "label": 2}', "row 1: goldlabel and label mean the same but differ"),
+        ("p.jsonl", lines([{**texts(0), "sentence1": "x", "sentence2": "y", "pred": 1}]), "premise and sentence1 mean"),
+        ("p.jsonl", '{"source_index": 1.5, "pred": 2}', "must be a whole number, not 1.5"),
+        ("p.jsonl", '{"source_index": 1e999, "pred": 2}', "must be a whole number, not inf"),
+        ("p.jsonl", '{"source_index": true, "pred": 2}', "must be a whole number, not True"),
+        ("p.jsonl", "[" * 9000 + "]" * 9000, "line 1 is not JSON .more than 32"),
+        ("p.json", "[" * 9000 + "]" * 9000, "cannot be read as JSON: more than 32"),
+        ("p.json", "9" * 9000, "cannot be read as JSON: a whole number has more than 4,300 digits"),
+        ("p.jsonl", '{"index": 0, "pred": ' + "9" * 4000 + "}", "row 1: 9+ is none"),
+    ],
+)
+def test_what_is_said_twice_or_damaged_is_one_line(name: str, text: str, message: str, write: Write) -> None:
+    with pytest.raises(EvaluationError, match=message) as raised:
+        read_predictions(write(name, text), NAMES)
+    assert "\n" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -368,6 +461,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match="cannot be read"):
         read_predictions(tmp_path / "nowhere.jsonl", NAMES)
     (tmp_path / "p.npy").write_bytes(b"not an array")
+    with pytest.raises(EvaluationError, match="cannot be read as a NumPy array"):
+        read_predictions(tmp_path / "p.npy", NAMES)
+    np.savez(tmp_path / "p.npz", said=np.zeros(3, np.int64))
+    (tmp_path / "p.npz").rename(tmp_path / "p.npy")
     with pytest.raises(EvaluationError, match="cannot be read as a NumPy array"):
         read_predictions(tmp_path / "p.npy", NAMES)
     (tmp_path / "p.jsonl").write_bytes(b"\xff\xfe\x00")

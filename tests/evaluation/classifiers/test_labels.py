@@ -118,6 +118,7 @@ def test_a_result_says_whether_names_or_a_map_decided() -> None:
         ("0=entailment,1=neutral,2=not_entailment", "no class 'not_entailment'"),
         ("entailment,neutral", "is not CLASS=NAME"),
         ("", "is not CLASS=NAME"),
+        ("9" * 5_000 + "=entailment,1=neutral,2=contradiction", "the model has no class '999"),
     ],
 )
 def test_wrong_label_maps_are_refused(text: str, message: str) -> None:

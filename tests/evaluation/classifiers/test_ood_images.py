@@ -4,12 +4,16 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import timm.data
 from datasets import ClassLabel, Dataset, Features, Image
 from PIL import Image as Pictures
 
+from builders.errors import BuildError
 from evaluation.classifiers.ood import imagenet_a_classes, imagenet_a_columns, load_ood_spec, read_ood, report
+from evaluation.classifiers.ood.images import images_of_parquet
 from evaluation.errors import EvaluationError
 from tests.hub_server import HubServer
 
@@ -120,3 +124,31 @@ def test_parquet_of_other_classes(tmp_path: Path, hub_here: HubServer) -> None:
     hub_here.publish("barkermrl/imagenet-a", tmp_path / "set")
     with pytest.raises(EvaluationError, match="must name the 200 classes of ImageNet-A by WordNet id, but it names 0"):
         read_ood(load_ood_spec("imagenet-a"))
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "root"])
+def test_links_out_of_the_folder_are_refused(archive: Path, tmp_path: Path, kind: str) -> None:
+    first = imagenet_a_classes()[0]
+    (tmp_path / "images").mkdir()
+    folder = tmp_path / "images" / "imagenet-a"
+    if kind == "root":
+        folder.symlink_to(archive)
+    else:
+        shutil.copytree(archive, folder)
+        shutil.move(folder / first, tmp_path / first)
+        if kind == "file":
+            (folder / first).mkdir()
+            (folder / first / "secret.png").symlink_to(archive.parent / "other.png")
+        else:
+            (folder / first).symlink_to(tmp_path / first)
+    with pytest.raises(BuildError, match="link that leads out"):
+        read_ood(load_ood_spec("imagenet-a"), tmp_path / "images")
+
+
+def test_parquet_with_paths_instead_of_images_is_refused(tmp_path: Path) -> None:
+    names = list(imagenet_a_classes())
+    features = Features({"image": Image(), "label": ClassLabel(names=names)})
+    images = pa.array([{"bytes": None, "path": "http://127.0.0.1:9/x.png"}], features.arrow_schema.field("image").type)
+    pq.write_table(pa.table({"image": images, "label": [0]}, schema=features.arrow_schema), tmp_path / "x.parquet")
+    with pytest.raises(BuildError, match=r"'image' of x\.parquet has no bytes in row 0"):
+        images_of_parquet([tmp_path / "x.parquet"], load_ood_spec("imagenet-a"))

@@ -47,6 +47,9 @@ def test_unknown_names_get_close_ones() -> None:
         ('group = "heuristic"', 'group = "round"', "is of 'round', which is no group"),
         ('hypothesis = "hypothesis"\n', "", "every layout needs hypothesis"),
         ("by_label = true\n", "by_label = [\n", "is not valid TOML"),
+        ("by_label = true\n", "by_label = true\nmetrics = []\n", "metrics must be one or more"),
+        ('labels = ["entailment", ', 'labels = ["entailment", "entailment", ', "labels must each stand once"),
+        ("accuracy = {", "accuracy = { x = nan,", "holds nan; numbers must be finite"),
     ],
 )
 def test_a_spec_that_does_not_hold_together_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -126,6 +126,7 @@ def test_images_are_decoded_ahead_here_and_by_each_worker_on_an_engine(planted: 
     assert [way.decoders for way in ways] == [0, 0, 5, 0]
 
 
-def test_too_few_workers(planted: Built, reader: Path, tmp_path: Path) -> None:
-    with pytest.raises(EvaluationError, match="--workers must be at least 1, not 0"):
-        predictions(reader, planted, tmp_path, replace(CPU, workers=0))
+def test_too_few_workers_or_too_many(planted: Built, reader: Path, tmp_path: Path) -> None:
+    for workers, message in ((0, "--workers must be at least 1, not 0"), (10**9, "--workers must be at most 10,000")):
+        with pytest.raises(EvaluationError, match=message):
+            predictions(reader, planted, tmp_path, replace(CPU, workers=workers))

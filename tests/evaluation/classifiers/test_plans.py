@@ -89,6 +89,7 @@ def test_a_model_like_another_has_its_settings() -> None:
     [
         ("seeds = [0, 1]", "seeds = [0, 0]", r"each once, not \[0, 0\]"),
         ("seeds = [0, 1]", "seeds = []", "one or more"),
+        ("seeds = [0, 1]", "seeds = [0, 4294967296]", r"from 0 to 2\*\*32 - 1"),
         ('folder = "build/one"', "", "set one needs either a folder or a spec"),
         ('folder = "build/one"', 'folder = "a"\nvalues = ["share=0.1"]', "no spec to build with them"),
         (

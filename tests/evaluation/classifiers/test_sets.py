@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.folder import Built
+from builders.errors import BuildError
+from builders.folder import Built, write_manifest
 from builders.unqover import build_unqover
 from evaluation.built_sets import find_built
 from evaluation.classifiers.sets import labelled_splits, matching_rows, read_split, subsets_of
@@ -55,6 +56,18 @@ def test_a_breakdown_that_is_called_as_a_stored_column_gets_another_name(planted
     assert rows.groups == (f"source_{column}",)
     assert rows.facts[f"source_{column}"].equals(rows.facts[column])
     assert len(set(rows.facts.column_names)) == len(rows.facts.column_names)
+
+
+def test_images_without_bytes_are_refused(planted: Built, tmp_path: Path) -> None:
+    shutil.copytree(planted.folder, tmp_path / "set")
+    for file in (tmp_path / "set").rglob("*.parquet"):
+        table = pq.read_table(file)
+        paths = pa.array([{"bytes": None, "path": "http://127.0.0.1:9/x.png"}] * len(table))
+        pq.write_table(table.set_column(0, table.column_names[0], paths), file)
+    facts = {key: value for key, value in planted.manifest.items() if key not in ("versions", "files", "sha256")}
+    write_manifest(tmp_path / "set", facts)
+    with pytest.raises(BuildError, match="has no bytes in row 0"):
+        read_split(find_built(str(tmp_path / "set")), "train")
 
 
 def test_warmup_rows_are_in_the_full_set_alone() -> None:

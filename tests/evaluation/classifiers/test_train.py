@@ -20,6 +20,7 @@ from builders.errors import BuildError
 from builders.features import transformer
 from builders.features.transformer import TransformerSettings
 from builders.folder import Built
+from builders.locks import held
 from evaluation.classifiers.blank import write_blank_bert
 from evaluation.classifiers.subsets import TrainingRows, training_subset
 from evaluation.classifiers.train import (
@@ -83,6 +84,24 @@ def test_a_checkpoint_says_what_it_is(data: TrainingRows, settings: TransformerS
     assert model(**tokenizer("a dog", "a cat", return_tensors="pt")).logits.shape == (1, 3)
 
 
+def test_all_files_of_a_checkpoint_have_the_permissions_of_new_files(
+    data: TrainingRows, settings: TransformerSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "new").touch()
+    done = train(data, tmp_path, settings)
+    modes = {path.name: path.stat().st_mode for path in done.folder.iterdir()}
+    assert set(modes.values()) == {(tmp_path / "new").stat().st_mode}, modes
+
+
+def test_a_second_training_into_one_folder_is_refused_at_once(
+    data: TrainingRows, settings: TransformerSettings, tmp_path: Path
+) -> None:
+    lock = tmp_path / f".{default_name(data, settings, seed=0)}.lock"
+    with held(lock, RuntimeError()), pytest.raises(BuildError, match="another run is writing"):
+        train(data, tmp_path, settings)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_equal_seeds_give_equal_checkpoints(data: TrainingRows, settings: TransformerSettings, tmp_path: Path) -> None:
     one, same = (hashes(train(data, tmp_path / name, settings).folder) for name in ("one", "same"))
     assert one == same
@@ -97,8 +116,9 @@ def test_equal_seeds_give_equal_checkpoints(data: TrainingRows, settings: Transf
     (tmp_path / "two" / one_name(data, settings)).mkdir(parents=True)
     with pytest.raises(EvaluationError, match=r"holds no training\.json, so it is not ours"):
         train(data, tmp_path / "two", settings)
-    with pytest.raises(EvaluationError, match="at least 0, not -1"):
-        train(data, tmp_path / "one", settings, seed=-1)
+    for seed in (-1, 2**32):
+        with pytest.raises(EvaluationError, match=rf"from 0 to .*, not {seed}"):
+            train(data, tmp_path / "one", settings, seed=seed)
 
 
 def one_name(data: TrainingRows, settings: TransformerSettings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from evaluation.built_sets import find_built
 from evaluation.classifiers.sets import read_split
 from evaluation.classifiers.summary import prediction_columns, summarize
 from evaluation.store import write_json
+from evaluation.stored import seal
 
 
 def store_classified(out: Path, folder: Path, name: str, wrong: Callable[[pa.Table], Any], *, split: str) -> Path:
@@ -31,13 +33,16 @@ def store_classified(out: Path, folder: Path, name: str, wrong: Callable[[pa.Tab
         "model": {"name": name, "sha": sha, "kind": "text-classifier"},
         "dataset": dataset | {"rows": len(rows), "inputs": list(rows.inputs), "names": list(rows.names)},
         "groups": list(rows.groups),
-        "settings": {"model": sha, "kind": "text-classifier", "protocol": "exact", "limit": None},
+        "settings": {"model": sha, "kind": "text-classifier", "protocol": "exact", "limit": None, "seed": 0},
         "labels": {"rule": "names"},
         "rows": len(rows),
+        "seconds": 1.0,
+        "finished": "2026-01-01T00:00:00+00:00",
+        "versions": {},
         "splits": {split: summarize(predictions, rows.names, rows.groups)},
     }
     place = out / name.replace("/", "__") / sha / f"{built.name}@{built.version}" / f"{split}.exact.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(predictions, place.with_suffix(".parquet"))
-    write_json(place, result)
+    write_json(place, seal(json.loads(json.dumps(result)), place.with_suffix(".parquet")))
     return place

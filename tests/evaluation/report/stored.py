@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from evaluation.run import Options
 from evaluation.sampling import sample_rows
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
 from evaluation.store import write_json
+from evaluation.stored import seal
 from evaluation.summary import summarize
 
 
@@ -63,7 +65,7 @@ def store_result(
     place = out / name.replace("/", "__") / sha / f"{probes.name}@{probes.version}" / f"{config}.{protocol}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(scores, place.with_suffix(".parquet"))
-    write_json(place, result)
+    write_json(place, seal(json.loads(json.dumps(result)), place.with_suffix(".parquet")))
     return place
 
 

@@ -14,6 +14,7 @@ import pytest
 from builders.errors import BuildError
 from evaluation.errors import EvaluationError
 from evaluation.report.inputs import read_inputs
+from evaluation.stored import seal
 from tests.evaluation.report.stored import store_result
 
 
@@ -23,7 +24,7 @@ def edited(path: Path, **changes: Any) -> None:
     for name, value in changes.items():
         part, _, key = name.partition("__")
         content[part][key] = value
-    path.write_text(json.dumps(content), encoding="utf-8")
+    path.write_text(json.dumps(seal(content, path.with_suffix(".parquet"))), encoding="utf-8")
 
 
 @pytest.fixture
@@ -105,12 +106,18 @@ def test_what_is_no_input_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metrics__mu": {}}, r"has no number as metrics\.mu\.value"),
-        ({"metrics__eta": {"value": float("nan"), "low": 0, "high": 1, "corrected": 0}}, r"metrics\.eta\.value"),
-        ({"metrics__delta": {"value": 0.5, "low": None, "high": None}}, r"metrics\.delta\.corrected"),
-        ({"tables__subject": {"subject": ["Ann"]}}, r"has no tables\.subject\.gamma"),
-        ({"model__sha": None}, r"has no model\.sha"),
-        ({"dataset__config": None}, r"has no dataset\.config"),
+        ({"metrics__mu": {}}, r"missing required field `value` at `metrics\.mu`"),
+        (
+            {"metrics__eta": {"value": float("nan"), "n": 1, "low": 0, "high": 1, "corrected": 0}},
+            r"metrics\.eta",
+        ),
+        (
+            {"metrics__delta": {"value": 0.5, "n": 1, "low": None, "high": None}},
+            r"`corrected` at `metrics\.delta`",
+        ),
+        ({"tables__subject": {"subject": ["Ann"]}}, r"missing required field `n` at `tables\.subject`"),
+        ({"model__sha": None}, r"got `null` at `model\.sha`"),
+        ({"dataset__config": None}, r"got `null` at `dataset\.config`"),
     ],
 )
 def test_a_result_that_lacks_something_is_refused_by_its_name(
@@ -128,7 +135,10 @@ def test_rows_that_cannot_be_read_are_refused(copied: Path) -> None:
     scores.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(EvaluationError, match="cannot be read as Parquet"):
         read_inputs([copied])
-    pq.write_table(pa.table({"id": ["a"]}), scores)
+    pq.write_table(pa.table({"id": [str(row) for row in range(16)]}), scores)
+    with pytest.raises(EvaluationError, match="was edited: its rows are not those that were stored"):
+        read_inputs([copied])
+    edited(scores.with_suffix(".json"))
     with pytest.raises(EvaluationError, match="has no column s1_12"):
         read_inputs([copied])
     with pytest.raises(EvaluationError, match="is no stored result"):  # not: remove it
