@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 
-from builders.errors import HubError
+from builders.errors import BuildError, HubError
 from builders.hub import push_folder
 from builders.locks import held
 from tests.hub_faults import Fault
@@ -83,6 +85,40 @@ def complete(hub: HubServer, repo: str, folder: Path) -> bool:
     assert list(tags) == ["v1.0.0"]
     assert published(hub, "v1.0.0", repo) == contents(folder)
     return True
+
+
+def test_what_is_sent_is_hashed_once(pushing: HubServer, make_folder: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By us; once more by the Hub's client for its upload, and never again if nothing is loaded back."""
+    hashed: list[str] = []
+    digest = hashlib.file_digest
+
+    def counted(file: BinaryIO, name: str) -> Any:
+        hashed.append(Path(file.name).name)
+        return digest(file, name)
+
+    folder = make_folder(shards=2)
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    done = push_folder(folder, REPO, verify=False)
+    assert (done.tagged, done.loaded_back) == (True, False)
+    assert "nothing was loaded back" in done.summary()
+    assert sorted(hashed) == ["manifest.json", "test-00000-of-00002.parquet", "test-00001-of-00002.parquet"]
+    assert not [path for _, path in pushing.log if "/resolve/" in path]
+    assert complete(pushing, REPO, folder)
+
+
+def test_a_file_that_changes_during_the_push_is_not_sent(
+    pushing: HubServer, make_folder: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder()
+
+    def change() -> None:
+        (folder / "qa" / "test-00000-of-00001.parquet").write_bytes(b"PAR1")
+
+    pushing.once("POST", "/create", change)
+    with pytest.raises(BuildError, match=r"qa/test-00000-of-00001\.parquet was changed during the push"):
+        push_folder(folder, REPO)
+    assert not pushing.repos[REPO].tags()
+    assert set(pushing.repos[REPO].files()) == {".gitattributes"}
 
 
 @pytest.mark.parametrize("request_", ["create", "upload", "commit", "tag", "revision"])
