@@ -1,8 +1,8 @@
 """Kills every command that writes, at many moments, runs it again, and compares with a run that was let be.
 
 ``OMP_NUM_THREADS=1 python -m tests.kill_loop`` does it for all of them. Half of the moments are changes of the folder
-(a file opened, renamed or removed), which are counted first, half are points in time. ``--full-disk`` lets no file grow
-beyond some sizes instead. A child is forked for each run, so torch is imported once; the parent does no work of its
+(a file opened, renamed or removed), which are counted first, half are points in time. Then no file may grow beyond some
+sizes, as on a full disk. A child is forked for each run, so torch is imported once; the parent does no work of its
 own, and so has one thread. Output is a JSON line a command: changes, moments, and what was wrong.
 """
 
@@ -130,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--only", nargs="*")
-    parser.add_argument("--full-disk", action="store_true")
+    parser.add_argument("--full-disks", type=int, default=3)
     args = parser.parse_args()
     store.ROWS_PER_SHARD = 60
     with tempfile.TemporaryDirectory() as name:
@@ -142,7 +142,7 @@ def main() -> None:
         for command, run in kit.commands().items():
             if args.only is None or command in args.only:
                 loop = Loop(command, run, Path(name))
-                faults = loop.full_disk() if args.full_disk else loop.kills(args.moments)
+                faults = loop.kills(args.moments) + loop.full_disk(args.full_disks)
                 facts = {"command": command, "changes": loop.changes, "moments": loop.moments, "faults": faults}
                 print(json.dumps(facts), flush=True)
 
@@ -211,11 +211,11 @@ class Loop:
             faults += self._after(f"after {share:.0%}", killed)
         return faults
 
-    def full_disk(self) -> list[str]:
+    def full_disk(self, sizes: int) -> list[str]:
         """Let no file grow beyond some sizes, and give what was wrong."""
         faults = []
         largest = max(len(data) for data in self.whole.values() if isinstance(data, bytes))
-        for size in (0, largest // 2, largest - 1):
+        for size in (largest // 2, largest - 1, 0)[:sizes]:
             self._empty()
             full = forked(lambda size=size: limited(size, lambda: self.run(self.out)))
             said = full.said.strip()
