@@ -118,3 +118,13 @@ def test_built_cards_end_with_an_empty_section(tmp_path: Path, tiny_lists: Probe
     card = (build_unqover(lists, tmp_path).folder / "README.md").read_bytes()
     assert card.endswith(BEGIN + END)
     assert words(card) == b""
+
+
+def test_a_tag_on_something_else_is_told_as_such(pushing: HubServer, make_folder: Make) -> None:
+    push_folder(make_folder(name="unqover-gender"), REPO)
+    with pytest.raises(HubError, match="holds unqover-gender, not unqover-religion; push to another name"):
+        push_folder(make_folder(), REPO)
+    foreign = pushing.create("org/foreign")
+    foreign.refs["refs/tags/v1.0.0"] = foreign.resolve("main")
+    with pytest.raises(HubError, match=r"org/foreign has the tag v1\.0\.0 on files that are no set of ours"):
+        push_folder(make_folder(), "org/foreign")
