@@ -182,9 +182,14 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
 def _texts(files: dict[str, list[Path]]) -> Dataset:
     from datasets import Dataset
 
-    tables = [pq.read_table(file) for paths in files.values() for file in paths]
-    # Our files declare no types beside Arrow's; those that others declare would be decoded.
-    return Dataset(pa.concat_tables(tables, promote_options="permissive").replace_schema_metadata(None))
+    every = [file for paths in files.values() for file in paths]
+    try:
+        # Our files declare no types beside Arrow's; those that others declare would be decoded.
+        tables = [pq.read_table(file).replace_schema_metadata(None) for file in every]
+        return Dataset(pa.concat_tables(tables, promote_options="permissive"))
+    except (pa.ArrowException, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise EvaluationError(f"{every[0].parent} cannot be read ({reason}): build or fetch the set again") from error
 
 
 def _images(files: dict[str, list[Path]]) -> Dataset:

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Image, Value
 
-import builders.sources.raw as raw
 from builders.errors import BuildError
 from builders.sources import SourceSpec, read_source
 from tests.builders.sources.reading import NAMES, nli, pictures, png, put, refused, shard
@@ -211,7 +210,7 @@ def test_a_second_run_reads_what_the_first_wrote(tmp_path: Path, monkeypatch: py
 
 def test_a_killed_run_leaves_nothing_that_looks_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, work = lines(tmp_path / "train.jsonl", ROW), tmp_path / "w"
-    monkeypatch.setattr(raw.shutil, "rmtree", lambda *args, **options: None)  # a killed process cleans nothing up
+    monkeypatch.setattr("shutil.rmtree", lambda *args, **options: None)  # a killed process cleans nothing up
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -229,7 +228,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # to the process, a disk of that size
     try:
-        with pytest.raises(BuildError, match=r"no room is left in .* free some space"):
+        with pytest.raises(BuildError, match=r"no room is left for .* free some space"):
             read_source(nli(), work=tmp_path / "w", path=path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
