@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from builders.errors import BuildError, HubError
+from unqover_data.errors import one_line
 
 Kind = Literal["dataset", "model"]
 T = TypeVar("T")
@@ -127,7 +128,7 @@ def told(asked: Asked) -> Iterator[None]:
         if line is None and isinstance(error, (KeyError, TypeError, AttributeError)):
             line = _no_hub(asked)
         line = line or f"cannot {asked.doing} {asked.repo}: {type(error).__name__}: {error}"
-        raise HubError(without_token(one_line(line, most=600))) from error
+        raise HubError(one_line(without_token(line), most=600)) from error
 
 
 def hub_line(error: BaseException, asked: Asked) -> str | None:
@@ -170,12 +171,6 @@ def missing_offline(asked: Asked) -> str:
         f"cannot {asked.doing} {asked.repo}{at}: HF_HUB_OFFLINE is set and it is not in the cache; "
         "run the same command once with HF_HUB_OFFLINE=0"
     )
-
-
-def one_line(said: object, most: int = 300) -> str:
-    """Return a text, or what an error says, as one line of at most `most` characters."""
-    line = " ".join(str(said).split()) or type(said).__name__
-    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def without_token(line: str) -> str:

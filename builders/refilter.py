@@ -22,8 +22,9 @@ from builders.locks import claimed
 from builders.names import check_version, inside
 from builders.pictures import found
 from builders.progress import without_bars_of_datasets
-from builders.sources.raw import innermost, one_line
+from builders.sources.raw import innermost
 from builders.workspace import Workspace
+from unqover_data.errors import one_line
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -19,7 +19,7 @@ from probesieve import demo_command, eval_commands, report_commands, train_comma
 from probesieve.options import Progress, Workers
 from probesieve.output import guard_warnings, say
 from unqover_data import ListError, NotFetchedError, list_classes, load_lists, read_toml
-from unqover_data.errors import one_line
+from unqover_data.errors import MOST_SIGNS, one_line
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
 _SETTINGS: dict[str, Any] = {
@@ -301,7 +301,7 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
-    say(f"error: {one_line(message)}", error=True)
+    say(f"error: {one_line(message, most=MOST_SIGNS)}", error=True)
     sys.exit(code)
 
 

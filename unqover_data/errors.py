@@ -5,6 +5,7 @@ from __future__ import annotations
 from unqover_data.signs import visible
 
 MOST_SIGNS = 2_000
+_MOST_OF_OTHERS = 300
 
 
 class OneLine(Exception):
@@ -12,17 +13,18 @@ class OneLine(Exception):
 
     def __str__(self) -> str:
         """Return the message; see `one_line`."""
-        return one_line(super().__str__())
+        return one_line(super().__str__(), most=MOST_SIGNS)
 
 
-def one_line(message: str) -> str:
-    """Return a message as one line, hidden signs written out, cut where a terminal has had enough.
+def one_line(said: object, *, most: int = _MOST_OF_OTHERS) -> str:
+    """Return a text, or what an error says, as one line: hidden signs written out, cut in the middle if it is long.
 
     Examples
     --------
     >>> one_line("no set 'a\\x1b[2J\\u202e'\\nhere")
     "no set 'a[U+001B][2J[U+202E]' here"
     """
-    if len(message) > MOST_SIGNS:
-        message = f"{message[: MOST_SIGNS // 2]} ... {message[-MOST_SIGNS // 2 :]}"
-    return visible(" ".join(message.split()))
+    text = str(said)
+    if len(text) > most:
+        text = f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    return visible(" ".join(text.split())) or type(said).__name__

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 MOST_BYTES = 4 * 2**20
 MOST_LEVELS = 32
 _WHOLE = range(-(2**63), 2**63)
+_MOST_DIGITS = len(str(2**63)) + 1  # with a sign
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
+_HALF = re.compile("[\ud800-\udfff]")
 _TOO_DEEP = f"is nested more than {MOST_LEVELS} deep"
 _TOO_LONG = "holds a whole number of more than 64 bits"
 
@@ -63,8 +67,15 @@ def toml_of(text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def json_of(text: str | bytes) -> Any:
+def json_of(text: str | bytes, *, unique: bool = False) -> Any:
     """Read JSON in UTF-8.
+
+    Parameters
+    ----------
+    text : str or bytes
+        One value.
+    unique : bool
+        Whether to refuse an object that has a key twice, of which Python would take the last.
 
     Raises
     ------
@@ -72,18 +83,41 @@ def json_of(text: str | bytes) -> Any:
         If it is not valid, or beyond the limits; texts must be ones that UTF-8 can write.
     """
     try:
-        found = json.loads(_decoded(text))
+        text = _decoded(text)
+        if text.count("[") + text.count("{") > MOST_LEVELS and _levels(text) > MOST_LEVELS:
+            raise FileError(_TOO_DEEP)
+        found = json.loads(text, parse_int=_whole, object_pairs_hook=_once if unique else None)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InvalidError(f"is not valid JSON in UTF-8: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise _beyond(error) from None
-    for value in _values(found):
-        if isinstance(value, str) and not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise FileError(f"holds half a character: {value!r}") from None
+    if "\\u" in text and (half := _HALF.search(json.dumps(found, ensure_ascii=False))):
+        raise FileError(f"holds half a character: {half[0]!a}")
     return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS or (number := int(digits)) not in _WHOLE:
+        raise FileError(_TOO_LONG)
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise FileError(f"has the key {next(key for key in keys if keys.count(key) > 1)!a} twice")
+    return found
+
+
+def _levels(text: str) -> int:
+    """How many brackets are open at once, those inside of strings left out."""
+    deepest = depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in "]}":
+            depth -= 1
+    return deepest
 
 
 def _decoded(text: str | bytes) -> str:

@@ -15,8 +15,8 @@ from builders.errors import BuildError, HubError
 from builders.features.model_config import check_fits, read_config
 from builders.features.weight_errors import weights_line
 from builders.folder import sha256
-from builders.hub_errors import one_line
 from builders.hub_files import fetch_transformers, pin_model
+from unqover_data.errors import one_line
 from unqover_data.files import FileError
 
 _DECIDING = {".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".jinja"}

@@ -13,8 +13,8 @@ from builders.errors import BuildError
 from builders.features.model_config import read_config
 from builders.features.weight_errors import LOADING_ERRORS, weights_line
 from builders.folder import sha256
-from builders.hub_errors import one_line
 from builders.hub_files import fetch_timm, pin_model
+from unqover_data.errors import one_line
 from unqover_data.files import FileError
 
 if TYPE_CHECKING:

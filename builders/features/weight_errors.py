@@ -10,8 +10,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from builders.hub_errors import causes_of, one_line
+from builders.hub_errors import causes_of
 from builders.hub_files import remove_damaged
+from unqover_data.errors import one_line
 
 # What torch says of a pickle that names functions or classes besides tensors, and of a program saved as weights.
 _CODE = re.compile(

@@ -11,8 +11,9 @@ from builders.hub_errors import Asked, ask, missing_offline, offline
 from builders.hub_files import fetch, note, noted
 from builders.sources.arrange import check_filtered
 from builders.sources.declared import check_declared
-from builders.sources.raw import RawSource, innermost, listed, one_line
+from builders.sources.raw import RawSource, innermost, listed
 from builders.sources.spec import SourceSpec
+from unqover_data.errors import one_line
 
 
 def read_hub(spec: SourceSpec) -> RawSource:

@@ -14,6 +14,7 @@ from builders.atomic import whole_folder
 from builders.errors import BuildError
 from builders.folder import sha256
 from builders.progress import progress
+from unqover_data.errors import one_line
 
 if TYPE_CHECKING:
     from datasets import Dataset, Features
@@ -141,12 +142,6 @@ def listed(names: Iterable[str], most: int = 6) -> str:
     every = list(names)
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
-
-
-def one_line(error: BaseException) -> str:
-    """Say an error of a library in a line of bearable length."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from builders.errors import BuildError
-from builders.limits import MOST_MEMBER_BYTES, read_json
+from builders.limits import MOST_MEMBER_BYTES
 from builders.progress import progress
 from builders.sources.places import IMAGES, SHARDS, is_utf8, splits_of
 from builders.sources.raw import (
     RawSource,
     listed,
     merge_features,
-    one_line,
     open_arrow,
     stored,
     sum_of_files,
     write_arrow,
 )
 from builders.sources.spec import IMAGE, LABEL
+from unqover_data.errors import one_line
+from unqover_data.files import json_of
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -181,7 +182,7 @@ def _parsed(shard: str, member: str, content: bytes, kind: str) -> Any:
     wanted = "JSON" if kind == "json" else "a whole number of 64 bits" if kind in _NUMBER else "text in UTF-8"
     try:
         if kind == "json":
-            return read_json(content.decode("utf-8-sig"))
+            return json_of(content)
         if kind in _NUMBER:
             number = int(content)
             if number not in _INT64:

@@ -17,18 +17,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.errors import BuildError
-from builders.limits import read_json
 from builders.sources.places import TABLES, is_utf8, splits_of
 from builders.sources.raw import (
     RawSource,
     listed,
     merge_features,
-    one_line,
     open_arrow,
     stored,
     sum_of_files,
     write_arrow,
 )
+from unqover_data.errors import one_line
+from unqover_data.files import FileError, json_of
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -188,9 +188,9 @@ def _json_rows(name: str, lines: Iterator[bytes]) -> Iterator[tuple[int, dict[st
         if not line.strip():
             continue
         try:
-            row = read_json(_text(name, number, line))
-        except ValueError as error:
-            raise BuildError(f"{name}, line {number}, is not JSON: {one_line(error)}") from error
+            row = json_of(_text(name, number, line))
+        except FileError as error:
+            raise BuildError(f"{name}, line {number}, {error}") from None
         if not isinstance(row, dict):
             raise BuildError(f"{name}, line {number}, must be a JSON object with a field a column")
         if odd := [column for column in row if not _names_column(column)]:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from builders.embedded import check_embedded
 from builders.errors import BuildError
-from builders.sources.raw import one_line
 from builders.sources.spec import IMAGE
+from unqover_data.errors import one_line
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders.arrays import open_npy
-from builders.limits import read_json
 from evaluation.classifiers.labels import BY_NAME, LabelMap, match_labels
 from evaluation.classifiers.matching import Pair
 from evaluation.classifiers.names import COLLAPSES, TWO_WAY, is_numbered, label_map_keys, nli_role, plain, shown
 from evaluation.classifiers.text_files import read_text, rows_of
 from evaluation.errors import EvaluationError
+from unqover_data.files import json_of
 
 Ints = NDArray[np.int64]
 
@@ -310,7 +310,7 @@ def _parsed(value: Any) -> Any:
     """Give scores that stand in a table's cell as text as what they are."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
-            return read_json(value)
+            return json_of(value)
         except ValueError:
             return value
     return value

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from builders.limits import read_json
 from evaluation.classifiers.names import plain
 from evaluation.errors import EvaluationError
+from unqover_data.files import FileError, InvalidError, json_of
 
 _SURPLUS = "surplus cells"
 
@@ -37,9 +36,9 @@ def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                yield f"{name}, line {number}", read_json(line, unique=True)
-            except ValueError as error:
-                raise EvaluationError(f"{name}, line {number} is not JSON ({error})") from None
+                yield f"{name}, line {number}", json_of(line, unique=True)
+            except FileError as error:
+                raise EvaluationError(f"{name}, line {number}, {error}") from None
 
 
 def rows_of(text: str, suffix: str, name: str) -> list[Any]:
@@ -61,11 +60,11 @@ def rows_of(text: str, suffix: str, name: str) -> list[Any]:
 def _json(text: str, name: str) -> Any:
     """Read one JSON value, or one a line."""
     try:
-        whole = read_json(text, unique=True)
-    except json.JSONDecodeError:
+        whole = json_of(text, unique=True)
+    except InvalidError:
         return _lines(text, name)
-    except ValueError as error:
-        raise EvaluationError(f"{name} cannot be read as JSON: {error}") from None
+    except FileError as error:
+        raise EvaluationError(f"{name} {error}") from None
     if not isinstance(whole, Mapping | list):
         raise EvaluationError(f"{name} must hold an object or a list, or an object a line")
     return whole

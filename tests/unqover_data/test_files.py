@@ -36,6 +36,7 @@ ODD_JSON = {
     "deep and whole": ('{"a": ' * 40 + "1" + "}" * 40, "nested more than 32 deep"),
     "digits": ("9" * 5_000, "more than 64 bits"),
     "one too many": (f'{{"a": [{-(2**63) - 1}]}}', "more than 64 bits"),
+    "deep and open": ('"' + '\\"' * 10**6 + "[" * 99, "is not valid JSON"),
     "half a character": ('{"\\ud800": 1}', "holds half a character"),
     "not UTF-8": (b'"\xff"', "is not valid JSON in UTF-8"),
     "no JSON": ("{", "is not valid JSON in UTF-8"),
@@ -56,6 +57,9 @@ def test_what_is_within_the_limits_is_read() -> None:
     assert toml_of(f"a = {deepest}")
     with pytest.raises(FileError, match="nested"):
         toml_of(f"a = [{deepest}]")
+    text = '"' + "[{" * 100 + r"\"[\\" + '"'
+    assert json_of(f"[{text}, {2**63 - 1}, {-(2**63)}]")[1:] == [2**63 - 1, -(2**63)]
+    assert json_of("[" * MOST_LEVELS + "]" * MOST_LEVELS)
     assert json_of('{"a": "\\ud83d\\ude00", "b": [Infinity, null]}') == {"a": "\U0001f600", "b": [float("inf"), None]}
 
 

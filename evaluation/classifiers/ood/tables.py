@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.limits import read_json
 from builders.sources.places import is_utf8
 from evaluation.classifiers.ood.spec import OodSpec
 from evaluation.errors import EvaluationError
+from unqover_data.files import FileError, json_of
 
 SUFFIXES = (".tsv", ".txt", ".jsonl", ".parquet")
 _BOM = "\ufeff"
@@ -111,9 +111,9 @@ def _read_jsonl(path: Path) -> Rows:
     rows: Rows = []
     for number, line in _lines(path):
         try:
-            row = read_json(line)
-        except ValueError as error:
-            raise EvaluationError(f"{path.name}, line {number}, is not JSON: {error}") from error
+            row = json_of(line)
+        except FileError as error:
+            raise EvaluationError(f"{path.name}, line {number}, {error}") from None
         if not isinstance(row, dict):
             raise EvaluationError(f"{path.name}, line {number}, must be a JSON object, not {type(row).__name__}")
         rows.append((number, row))
