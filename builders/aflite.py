@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -24,9 +23,10 @@ from builders.features.transformer import TransformerRecipe, TransformerSettings
 from builders.filtered import CONFIGS, REMOVED, WARMUP, Outcome, draw_baseline, draw_order
 from builders.filtered_folder import write_filtered
 from builders.findings import Findings, Pool, compare_subsets, count_by, pick
-from builders.folder import Built, check_outside, check_target, is_current, sha256, verify_folder
+from builders.folder import Built, check_outside, check_target, is_current, sha256
 from builders.locks import claimed
 from builders.names import check_names, check_set_name, check_version, inside
+from builders.pictures import found
 from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
@@ -136,7 +136,7 @@ def _build(
     target = inside(out, spec.folder_name)
     facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
-        return Built(target, verify_folder(target), fresh=False)
+        return found(target)
     check_target(target, overwrite=overwrite)
     _check_columns(spec, rows)
     pool = _pool(spec, rows, share)
@@ -351,8 +351,6 @@ def _filter(
     from aflite import filter_dataset
 
     ran = {**inputs, "device": machine.torch_device, "version": metadata.version("probesieve")}
-    for left in space.root.glob(".aflite-*"):  # of a run that was killed while it wrote a checkpoint
-        shutil.rmtree(left, ignore_errors=True)
     rows = max(0, pool.rest.size - parameters["n"])
     with _told(), counter(total=rows, label="filter: rows removed") as count:
         return filter_dataset(

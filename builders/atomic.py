@@ -17,6 +17,8 @@ from builders.errors import BuildError
 from builders.locks import claimed
 from builders.stopping import undisturbed
 
+_OF_CHECKPOINTS = ".aflite-"  # of aflite.checkpoint
+
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
@@ -54,7 +56,7 @@ def whole_folder(path: Path, *, check: Callable[[], None] | None = None) -> Iter
         If the disk is full, another run is writing it, or a folder is in the way.
     """
     check = check or (lambda: _refuse(path))
-    with _beside(path) as unfinished, told_when_full(path):
+    with _beside(path) as unfinished, told_when_full(unfinished):
         replaced = path.with_name(f".{path.name}.replaced")
         with undisturbed():
             _put_back(replaced, path)
@@ -84,6 +86,13 @@ def scratch(folder: Path) -> Iterator[Path]:
         finally:
             with undisturbed():
                 _remove(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed runs left below a folder that this run alone works in: unfinished files, and their locks."""
+    for left in sorted(folder.rglob(".*"), reverse=True):
+        if left.name.endswith((".unfinished", ".replaced", ".lock")) or left.name.startswith(_OF_CHECKPOINTS):
+            _remove(left)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -13,9 +13,10 @@ import yaml
 
 from builders.owner_words import SECTION
 from builders.probes import asked_column
-from builders.text import code, is_hidden, markdown, visible
+from builders.text import code, markdown
 from unqover_data import ProbeLists
 from unqover_data.model import Text
+from unqover_data.signs import is_hidden, visible
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 

@@ -40,7 +40,9 @@ def told_when_full(path: Path | None = None) -> Iterator[None]:
         full = next((cause for cause in _causes(error) if _is_full(cause)), None)
         if full is None:
             raise
-        where = getattr(full, "filename", None) or (path and _last_written(path))
+        # A copy names what it reads first, and what it writes second.
+        named = getattr(full, "filename2", None) or getattr(full, "filename", None)
+        where = named or (path and _last_written(path))
         place = f" for {where}" if where else ""
         reason = os.strerror(getattr(full, "errno", None) or errno.ENOSPC)
         raise BuildError(f"no room is left{place} ({reason}); free some space and run the same again") from error

@@ -15,7 +15,6 @@ from builders.cards import dataset_info
 from builders.images import image_bytes
 from builders.parquet import ROWS_PER_GROUP, ROWS_PER_SHARD, write_split
 from builders.progress import progress
-from builders.sources.spec import IMAGE
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -171,6 +170,8 @@ def _tables(rows: Dataset, outcome: Outcome, chosen: NDArray[np.int64], group: i
 def _arrow(rows: Dataset) -> pa.Table:
     """Give rows as a plain table, images with their bytes."""
     from datasets.table import embed_table_storage
+
+    from builders.sources.spec import IMAGE  # readers of sources need folders, which need this module
 
     table = rows.with_format("arrow")[:].cast(rows.features.arrow_schema)
     if IMAGE in table.column_names:

@@ -156,7 +156,8 @@ def _use(facts: Mapping[str, Any]) -> str:
 
 
 def _picture(name: str, alts: Mapping[str, str]) -> str:
-    return f"![{markdown(alts[name])}]({name})"
+    """Give a picture and an empty line; nothing where it could not be drawn."""
+    return f"![{markdown(alts[name])}]({name})\n\n" if name in alts else ""
 
 
 def _phases(findings: Findings, alts: Mapping[str, str]) -> str:
@@ -171,7 +172,7 @@ def _phases(findings: Findings, alts: Mapping[str, str]) -> str:
         for one in findings.phases
     ]
     return (
-        f"{_picture('phases.png', alts)}\n\n{_picture('scores.png', alts)}\n\n"
+        f"{_picture('phases.png', alts)}{_picture('scores.png', alts)}"
         f"It ended after {len(rows)} phases since {REASONS[findings.stop_reason]}. Mean predictability is the"
         " estimate of the representation bias: the accuracy of the classifiers on rows that they did not train on."
         " Of equally predictable rows, chance decides which leave first, so that no split is emptied before another."
@@ -213,7 +214,7 @@ def _labels(facts: Mapping[str, Any], alts: Mapping[str, str]) -> str:
         ]
         for name in scored
     ]
-    return f"{_picture('labels.png', alts)}\n\n{_table(['label', 'before', 'kept', 'removed'], rows)}"
+    return f"{_picture('labels.png', alts)}{_table(['label', 'before', 'kept', 'removed'], rows)}"
 
 
 def _breakdown(facts: Mapping[str, Any], findings: Findings) -> list[str]:
@@ -236,12 +237,12 @@ def _breakdown(facts: Mapping[str, Any], findings: Findings) -> list[str]:
 def _examples(facts: Mapping[str, Any], findings: Findings, alts: Mapping[str, str]) -> str:
     shown = {"Most predictable (left first)": findings.most, "Least predictable (kept)": findings.least}
     if "examples.png" in alts:
-        return _picture("examples.png", alts)
+        return _picture("examples.png", alts).rstrip()
     return "\n\n".join(f"{title}:\n\n{_texts(facts['columns'], examples)}" for title, examples in shown.items())
 
 
 def _alike(findings: Findings, alts: Mapping[str, str]) -> list[str]:
-    if "similarity.png" not in alts:
+    if not findings.similarity or not findings.similarity["blocks"]:
         return []
     means = findings.similarity["means"]
     shown = [block["label"] for block in findings.similarity["blocks"]]
@@ -250,7 +251,7 @@ def _alike(findings: Findings, alts: Mapping[str, str]) -> list[str]:
     ]
     of = f" ({len(shown)} of {len(means):,} classes)" if len(shown) < len(means) else ""
     return [
-        f"## How alike the rows are\n\n{_picture('similarity.png', alts)}\n\nThe cosine of the features of every two"
+        f"## How alike the rows are\n\n{_picture('similarity.png', alts)}The cosine of the features of every two"
         " of the least predictable kept rows and of the rows that left first, class by class, as in figure 1 of"
         f" the paper, and its mean over all pairs of rows of a class{of}: the lower, the more the rows differ in the"
         f" eyes of the encoder.\n\n{_table(['label', *next(iter(means.values()))], rows)}"

@@ -19,8 +19,8 @@ from builders.findings import Findings
 from builders.folder import Built, new_folder, write_manifest
 from builders.pictures import draw, draw_gallery
 from builders.similarity import SIMILARITY, heat_maps, write_similarity
-from builders.text import visible
 from builders.workspace import Workspace
+from unqover_data.signs import visible
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -81,7 +81,9 @@ def write_filtered(
     with new_folder(target, overwrite=overwrite) as partial:
         with space.timed("folder"):
             facts["configs"], infos = write_parts(splits, outcomes, partial, label=facts["name"])
-            alts = _draw(partial, facts, outcomes, findings)
+            alts, undrawn = _draw(partial, facts, outcomes, findings)
+            if undrawn:
+                facts["undrawn"] = undrawn
             if findings.similarity:
                 write_similarity(findings.similarity, partial / SIMILARITY)
             card = front_matter(facts, infos) + filtered_card(facts, findings, alts)
@@ -123,8 +125,8 @@ def label_counts(splits: Mapping[str, Dataset], outcomes: Mapping[str, Outcome])
 
 def _draw(
     folder: Path, facts: Mapping[str, Any], outcomes: Mapping[str, Outcome], findings: Findings
-) -> dict[str, str]:
-    """Draw the pictures of the card, and give what each of them shows."""
+) -> tuple[dict[str, str], list[str]]:
+    """Draw the pictures of the card, give what each of them shows, and the names of those that cannot be drawn."""
     part, predictability = (
         np.concatenate([getattr(outcome, name) for outcome in outcomes.values()]) for name in ("part", "predictability")
     )
@@ -134,12 +136,12 @@ def _draw(
         SCORES: [scores(histograms(part, predictability), facts["inputs"]["filter"]["tau"])],
         LABELS: [label_shares(kept_removed)],
     }
-    for name, drawn in figures.items():
-        draw(drawn, folder / name)
+    undrawn = [name for name, drawn in figures.items() if not draw(drawn, folder / name)]
     if findings.similarity and (maps := heat_maps(findings.similarity)):
         figures[ALIKE] = maps
-        draw(maps, folder / ALIKE, width=200, columns=min(3, len(maps)), legend="shared")
-    alts = {name: " ".join(one.alt for one in drawn[:_TOLD]) for name, drawn in figures.items()}
+        if not draw(maps, folder / ALIKE, width=200, columns=min(3, len(maps)), legend="shared"):
+            undrawn.append(ALIKE)
+    alts = {name: " ".join(one.alt for one in drawn[:_TOLD]) for name, drawn in figures.items() if name not in undrawn}
     rows = {"most predictable": findings.most, "least predictable": findings.least}
     if any("image" in example.inputs for example in (*findings.most, *findings.least)):
         gallery = {
@@ -148,4 +150,4 @@ def _draw(
         draw_gallery(gallery, folder / EXAMPLES)
         told = [f"{title}: {', '.join(label for _, label in images)}" for title, images in gallery.items()]
         alts[EXAMPLES] = f"Images with their labels, {'; '.join(told)}"
-    return alts
+    return alts, undrawn

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
-from builders.hub_errors import Asked, ask, told, without_xet_elsewhere
+from builders.hub_errors import Asked, ask, status_of, told, without_xet_elsewhere
 from builders.locks import held
 
 if TYPE_CHECKING:
@@ -120,14 +120,12 @@ class Repository:
 
     def check_token(self) -> None:
         """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
-        from huggingface_hub.errors import HfHubHTTPError
-
         account: Mapping[str, Any] = {}
         with self._told("find the owner of the token for"):
             try:
                 account = self._api.whoami()
-            except HfHubHTTPError as error:  # asked too often, or a token that may not ask: proves nothing
-                if error.response.status_code == 401:
+            except Exception as error:  # asked too often, or a token that may not ask: proves nothing
+                if status_of(error) in (401, None):
                     raise
         role = account.get("auth", {}).get("accessToken", {}).get("role")
         if role == "read":
@@ -258,7 +256,7 @@ class Repository:
             try:
                 self._api.create_tag(self.id, tag=name, revision=sha, repo_type="dataset")
             except HfHubHTTPError as error:
-                if error.response.status_code != 409:
+                if status_of(error) != 409:
                     raise
         if (found := self.resolve(name)) != sha:
             raise HubError(

@@ -148,7 +148,7 @@ def hub_line(error: BaseException, asked: Asked) -> str | None:
     for cause in causes:
         if isinstance(cause, Unusable):
             return _unusable_line(cause, asked)
-        if status := _status(cause):
+        if status := status_of(cause):
             return _status_line(status, getattr(cause, "server_message", None) or "", asked)
     if offline() and names & {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
         return missing_offline(asked)
@@ -293,7 +293,7 @@ def _type_names(error: BaseException) -> list[str]:
     return [kind.__name__ for kind in type(error).__mro__]
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
     """HTTP status of an error, None if there was no answer."""
     status: int | None = getattr(getattr(error, "response", None), "status_code", None)
     return status

@@ -12,7 +12,7 @@ from typing import Any
 from builders.errors import BuildError, HubError
 from builders.folder import MANIFEST, read_manifest, sha256, verify_folder
 from builders.hub_client import LocalFile, RemoteFile, Repository
-from builders.owner_words import CARD, MarksError, as_built, with_words, words
+from builders.owner_words import CARD, SectionError, as_built, with_words, words
 
 _logger = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Payload:
         content = (folder / CARD).read_bytes()
         try:
             words(content)
-        except MarksError as error:
+        except SectionError as error:
             raise BuildError(f"{folder / CARD}: {error}") from error
         return cls(folder, manifest, files | {CARD: _small(content)})
 
@@ -151,7 +151,7 @@ class Payload:
         assert isinstance(card, bytes)
         try:
             said = words(repo.content_of(sha, CARD))
-        except MarksError as error:
+        except SectionError as error:
             raise HubError(
                 f"{CARD} of {repo.id} at {sha[:12]}: {error}; mend it on the Hub, then push again"
             ) from error

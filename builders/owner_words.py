@@ -19,8 +19,8 @@ _MARK = re.compile(
 )
 
 
-class MarksError(ValueError):
-    """Marks that do not enclose one section; says how they stand."""
+class SectionError(ValueError):
+    """A section that cannot be carried over: says how its marks stand, or where it is no UTF-8."""
 
 
 def words(card: bytes) -> bytes:
@@ -28,8 +28,9 @@ def words(card: bytes) -> bytes:
 
     Raises
     ------
-    MarksError
-        If there is anything but one begin with one end behind it, so that nobody can say what is the owner's.
+    SectionError
+        If there is anything but one begin with one end behind it, so that nobody can say what is the owner's, or if
+        the words are not UTF-8, which the Hub's client does not send.
 
     Examples
     --------
@@ -37,7 +38,12 @@ def words(card: bytes) -> bytes:
     b'Hello\\n'
     """
     place = _section(card)
-    return card[slice(*place)] if place else b""
+    said = card[slice(*place)] if place else b""
+    try:
+        said.decode()
+    except UnicodeDecodeError as error:
+        raise SectionError(f"the owner's section is not UTF-8 ({error})") from error
+    return said
 
 
 def with_words(card: bytes, said: bytes) -> bytes:
@@ -45,7 +51,7 @@ def with_words(card: bytes, said: bytes) -> bytes:
 
     Raises
     ------
-    MarksError
+    SectionError
         As `words`.
     """
     place = _section(card)
@@ -62,7 +68,7 @@ def as_built(card: bytes) -> bytes:
     """Return a card with the owner's section empty; as it is where the marks do not enclose one."""
     try:
         return with_words(card, b"")
-    except MarksError:
+    except SectionError:
         return card
 
 
@@ -75,4 +81,4 @@ def _section(card: bytes) -> tuple[int, int] | None:
         return None
     lines = [card.count(b"\n", 0, mark.start()) + 1 for mark in marks]
     stand = ", ".join(f"{kind.decode()} in line {line}" for kind, line in zip(kinds, lines, strict=True))
-    raise MarksError(f"the marks of the owner's section must be one begin and one end behind it, and are {stand}")
+    raise SectionError(f"the marks of the owner's section must be one begin and one end behind it, and are {stand}")

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import json
+import logging
+import resource
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from builders.figures import Figure
+from builders.folder import Built, verify_folder
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 _WIDTH, _SPACE = 520, 24
 _TILE, _GAP = 96, 12
+_SCALE = 2
+_CHILD = """\
+import json, sys, vl_convert
+asked = json.load(sys.stdin)
+sys.stdout.buffer.write(vl_convert.vegalite_to_png(asked["spec"], vl_version=asked["version"], scale=asked["scale"]))
+"""
+_logger = logging.getLogger(__name__)
 
 
 def draw(
@@ -23,8 +37,11 @@ def draw(
     width: int = _WIDTH,
     columns: int = 1,
     legend: Literal["independent", "shared"] = "independent",
-) -> None:
-    """Draw figures as one PNG with a white ground.
+) -> bool:
+    """Draw figures as one PNG with a white ground, and say whether it could be drawn.
+
+    vl-convert reserves much address space and ends its process where there is a limit (``ulimit -v``) that it does
+    not keep, so under any limit a child draws. If that fails there is no picture and a warning, once for all pictures.
 
     Parameters
     ----------
@@ -45,10 +62,44 @@ def draw(
     charts = [one.chart.properties(title=one.title, width=width) for one in figures]
     sheet = alt.concat(*charts, columns=columns, spacing=_SPACE).resolve_scale(color=legend)
     sheet = sheet.configure_view(stroke=None).configure_axis(grid=False).configure_title(anchor="start")
+    sheet = sheet.properties(background="white", padding=12)
     drawn = io.BytesIO()
-    sheet.properties(background="white", padding=12).save(drawn, format="png", scale_factor=2)
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        sheet.save(drawn, format="png", scale_factor=_SCALE)
+    elif (png := _drawn_by_child(sheet.to_dict())) is not None:
+        drawn.write(png)
+    else:
+        _tell_undrawn()
+        return False
     with Image.open(drawn) as opened:  # a fifth of the bytes
         opened.convert("RGB").save(path, format="PNG", optimize=True)
+    return True
+
+
+def found(target: Path) -> Built:
+    """Verify a folder that is there already, and say so if it lacks charts."""
+    manifest = verify_folder(target)
+    if manifest.get("undrawn"):
+        _tell_undrawn()
+    return Built(target, manifest, fresh=False)
+
+
+@functools.cache
+def _tell_undrawn() -> None:
+    """Warn that charts are missing; once in a process, however many there are."""
+    _logger.warning(
+        "no charts were drawn: vl-convert needs more address space than this process may have (ulimit -v); all else is "
+        "complete; to have them, build again with --overwrite where there is no such limit"
+    )
+
+
+def _drawn_by_child(spec: Mapping[str, Any]) -> bytes | None:
+    """PNG of a Vega-Lite specification, None if vl-convert ends its process."""
+    from altair.vegalite import SCHEMA_VERSION
+
+    asked = {"spec": spec, "version": "_".join(SCHEMA_VERSION.split(".")[:2]), "scale": _SCALE}
+    done = subprocess.run([sys.executable, "-c", _CHILD], input=json.dumps(asked).encode(), capture_output=True)
+    return done.stdout if done.returncode == 0 else None
 
 
 def draw_gallery(rows: Mapping[str, Sequence[tuple[Image, str]]], path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders.atomic import scratch
+from builders.disk import told_when_full
 from builders.embedded import check_embedded
 from builders.errors import BuildError
 from builders.filtered import CONFIGS, FILTERED, REMOVED, SCORE_COLUMNS, WARMUP, Outcome, draw_baseline, draw_order
@@ -19,6 +20,7 @@ from builders.findings import Findings, count_by, pick
 from builders.folder import Built, check_outside, check_target, is_current, verify_folder
 from builders.locks import claimed
 from builders.names import check_version, inside
+from builders.pictures import found
 from builders.progress import without_bars_of_datasets
 from builders.sources.raw import innermost, one_line
 from builders.workspace import Workspace
@@ -26,7 +28,7 @@ from builders.workspace import Workspace
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_MADE_ANEW = {"files", "versions", "sha256", "configs", "counts", "labels", "filter", "seconds", "reused"}
+_MADE_ANEW = {"undrawn", "files", "versions", "sha256", "configs", "counts", "labels", "filter", "seconds", "reused"}
 
 
 def refilter(
@@ -84,7 +86,7 @@ def refilter(
     check_outside(target)
     with claimed(target), scratch(target.with_name(f".{target.name}.cache")) as cache:
         if not overwrite and is_current(target, known):
-            return Built(target, verify_folder(target), fresh=False)
+            return found(target)
         check_target(target, overwrite=overwrite)
         space = Workspace(cache)
         with space.timed("source"):
@@ -203,8 +205,10 @@ def _rows(files: Sequence[Path], features: Any, cache: Path) -> Dataset:
     from datasets import Dataset
 
     try:
-        with without_bars_of_datasets():
+        with told_when_full(cache), without_bars_of_datasets():
             return Dataset.from_parquet([str(file) for file in files], features=features, cache_dir=str(cache))
+    except BuildError:
+        raise
     except Exception as error:  # those of `datasets` have no base in common
         raise BuildError(
             f"{files[0]} cannot be read with the columns that README.md declares ({one_line(innermost(error))}); build "

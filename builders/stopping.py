@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from builders.text import visible
+from unqover_data.signs import visible
 
 _AGAIN_AFTER = 0.05  # seconds
 

@@ -12,11 +12,11 @@ from builders.atomic import write_text
 from builders.cards import benchmark, dataset_info, front_matter, probe_card
 from builders.errors import BuildError
 from builders.figures import Figure, counts
-from builders.folder import Built, is_current, new_folder, verify_folder, write_manifest
+from builders.folder import Built, is_current, new_folder, write_manifest
 from builders.locks import claimed
 from builders.names import check_set_name, check_version, inside
 from builders.parquet import write_split
-from builders.pictures import draw
+from builders.pictures import draw, found
 from builders.probes import batches, row_at, schema
 from builders.progress import progress
 from unqover_data import ProbeLists
@@ -57,7 +57,7 @@ def build_unqover(
     target = inside(out, facts["name"])
     with claimed(target):
         if not overwrite and is_current(target, facts):
-            return Built(target, verify_folder(target), fresh=False)
+            return found(target)
         return _written(lists, target, facts, overwrite=overwrite)
 
 
@@ -74,8 +74,8 @@ def _written(lists: ProbeLists, target: Path, facts: dict[str, Any], *, overwrit
             split = {"rows": rows, "bytes": arrow_bytes, "download": download}
             infos.append(dataset_info(config, schema(config), {"test": split}))
         panels = _panels(lists)
-        if panels:
-            draw(panels, partial / PICTURE, width=220, columns=2)
+        if panels and not draw(panels, partial / PICTURE, width=220, columns=2):
+            panels, facts["undrawn"] = [], [PICTURE]
         example = example_row(lists, config=facts["default_config"])
         drawn = (PICTURE, " ".join(panel.alt for panel in panels)) if panels else None
         card = probe_card(lists, facts, example, drawn)

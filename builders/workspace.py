@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builders.atomic import sweep
 from builders.errors import BuildError
 from builders.locks import held
 from builders.stopping import goes_on_from
@@ -62,6 +63,7 @@ class Workspace:
             f"another build works in {self.root}: wait for it, or give this one another folder with --work"
         )
         with held(self.root / "lock", busy), goes_on_from(self.root):
+            sweep(self.root)
             yield
 
     def log(self, built: Built) -> None:

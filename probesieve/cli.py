@@ -18,7 +18,7 @@ from evaluation.errors import EvaluationError
 from probesieve import demo_command, eval_commands, report_commands, train_commands
 from probesieve.options import Progress, Workers
 from probesieve.output import guard_warnings, say
-from unqover_data import ListError, list_classes, load_lists, read_toml
+from unqover_data import ListError, NotFetchedError, list_classes, load_lists, read_toml
 from unqover_data.errors import one_line
 
 _LISTS_HELP = "bundled, released (fetched and checked), a folder in the released layout, or a TOML file."
@@ -293,10 +293,10 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
     try:
         with told_when_full():
             sys.exit(commands(args=args, standalone_mode=False))
+    except (HubError, NotFetchedError) as error:
+        message, code = str(error), 1
     except (ListError, BuildError, EvaluationError) as error:
         message, code = str(error), 2
-    except HubError as error:
-        message, code = str(error), 1
     except typer.TyperException as error:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:

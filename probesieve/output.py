@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from builders.text import visible
+from unqover_data.signs import visible
 
 _LAID_OUT = "\n\t"
 

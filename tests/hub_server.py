@@ -41,6 +41,7 @@ class HubServer:
         self.lock = threading.RLock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
         self._http.daemon_threads = True
+        self._http.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that go away
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05})
 
@@ -116,6 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     hub: HubServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits some 40 ms
 
     def do_GET(self) -> None:
         body = self._body()

@@ -45,6 +45,18 @@ def act(step: dict[str, Any]) -> Any:
 
             HfApi.create_tag = lambda *args, **options: os._exit(9)  # type: ignore[method-assign]
             return None
+        case "die after":  # when the request has been answered
+            import re
+
+            from huggingface_hub.utils._http import get_session
+
+            def die(response: Any) -> None:
+                request = response.request
+                if request.method == step["method"] and re.search(step["path"], request.url.path):
+                    os._exit(9)
+
+            get_session().event_hooks["response"].append(die)
+            return None
     raise ValueError(step)
 
 

@@ -1,9 +1,9 @@
 """Kills every command that writes, at many moments, runs it again, and compares with a run that was let be.
 
-``python -m tests.kill_loop --moments 20`` does it for all of them: half of the moments are changes of the folder (a
-file opened, renamed or removed), which are counted first, half are points in time. ``--full-disk`` lets no file grow beyond
-some sizes instead. A child is forked for each run, so torch is imported once; the parent does no work of its own and so
-has one thread. Output is a JSON line a command: moments, and what was wrong.
+``OMP_NUM_THREADS=1 python -m tests.kill_loop`` does it for all of them. Half of the moments are changes of the folder
+(a file opened, renamed or removed), which are counted first, half are points in time. Then no file may grow beyond some
+sizes, as on a full disk. A child is forked for each run, so torch is imported once; the parent does no work of its
+own, and so has one thread. Output is a JSON line a command: changes, moments, and what was wrong.
 """
 
 from __future__ import annotations
@@ -23,15 +23,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
-
+import datasets  # noqa: F401  (once, before the forks)
 import numpy as np
-import pyarrow.parquet  # noqa: F401  (once, before the forks)
 import torch
 import transformers
-from datasets import Dataset
 
 from builders.aflite import Machine, build_aflite
 from builders.errors import BuildError
@@ -39,6 +34,7 @@ from builders.features.transformer import TransformerSettings
 from builders.planted import LABELS
 from builders.refilter import refilter
 from builders.unqover import build_unqover
+from evaluation import store
 from evaluation.built_sets import find_built
 from evaluation.classifiers.blank import write_blank_bert
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier
@@ -49,7 +45,6 @@ from evaluation.models import resolve_model
 from evaluation.probe_sets import open_probe_set
 from evaluation.report import write_report
 from evaluation.run import Engine, Options, evaluate
-from evaluation.store import write_json
 from tests.builders.filtered_sets import spec_of, write_features, write_source
 from tests.evaluation.classifiers import training_sets
 from tests.evaluation.classifiers.exact_models import save_tokenizer
@@ -59,7 +54,6 @@ from unqover_data import read_toml
 CPU = Engine(device="cpu", batch_size=8)
 TIMES = {"seconds", "finished"}  # of results
 MARKERS = ("manifest.json", "exact.json", "training.json")
-SHARD = 60
 
 
 class Kit:
@@ -127,7 +121,7 @@ class Kit:
             "train": self.trained,
             "report": lambda out: write_report([results, self.root / "unqover-few"], out / "report.html"),
             "export-scores": lambda out: build_score_set(results, out),
-            "difficulty --out": lambda out: write_json(out / "numbers.json", {"rows": list(range(3000))}),
+            "difficulty --out": lambda out: store.write_json(out / "numbers.json", {"rows": list(range(3000))}),
         }
 
 
@@ -136,8 +130,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--moments", type=int, default=20)
     parser.add_argument("--only", nargs="*")
-    parser.add_argument("--full-disk", action="store_true")
+    parser.add_argument("--full-disks", type=int, default=3)
     args = parser.parse_args()
+    store.ROWS_PER_SHARD = 60
     with tempfile.TemporaryDirectory() as name:
         kit = Kit(Path(name) / "kit")
         kit.root.mkdir()
@@ -147,8 +142,9 @@ def main() -> None:
         for command, run in kit.commands().items():
             if args.only is None or command in args.only:
                 loop = Loop(command, run, Path(name))
-                faults = loop.full_disk() if args.full_disk else loop.kills(args.moments)
-                print(json.dumps({"command": command, "moments": loop.moments, "faults": faults}), flush=True)
+                faults = loop.kills(args.moments) + loop.full_disk(args.full_disks)
+                facts = {"command": command, "changes": loop.changes, "moments": loop.moments, "faults": faults}
+                print(json.dumps(facts), flush=True)
 
 
 class Done:
@@ -215,17 +211,17 @@ class Loop:
             faults += self._after(f"after {share:.0%}", killed)
         return faults
 
-    def full_disk(self) -> list[str]:
+    def full_disk(self, sizes: int) -> list[str]:
         """Let no file grow beyond some sizes, and give what was wrong."""
         faults = []
         largest = max(len(data) for data in self.whole.values() if isinstance(data, bytes))
-        for size in (0, largest // 2, largest - 1):
+        for size in (largest // 2, largest - 1, 0)[:sizes]:
             self._empty()
             full = forked(lambda size=size: limited(size, lambda: self.run(self.out)))
             said = full.said.strip()
             if full.code != 2 or "no room is left for" not in said or str(self.out) not in said or "\n" in said:
                 faults.append(f"{size} bytes: code {full.code}, {said[-600:]}")
-            faults += [f"{size} bytes: {name} was left" for name in left(self.out)]
+            faults += [f"{size} bytes: {name} was left" for name in left(self.out, goes_on=True)]
             faults += self._after(f"{size} bytes", full)
         return faults
 
@@ -244,7 +240,7 @@ class Loop:
             faults.append(f"{when}: {killed.said[-600:]}")
         now = content(self.out)
         for name in now:
-            if name.endswith(MARKERS) and not any(of.items() >= self._stands_for(name, now).items() for of in states):
+            if name.endswith(MARKERS) and not any(stands_for(name, of) == stands_for(name, now) for of in states):
                 faults.append(f"{when}: {name} is there and what it stands for is not whole")
         again = forked(lambda: self.run(self.out))
         if again.code and not (now == self.whole and "exists already" in again.said):  # export-scores: it was done
@@ -254,11 +250,11 @@ class Loop:
             faults.append(f"{when}: differs in {', '.join(different)}")
         return faults + [f"{when}: {name} is left" for name in left(self.out)]
 
-    def _stands_for(self, marker: str, now: dict[str, Any]) -> dict[str, Any]:
-        """Files that are whole if a marker is there, as they are now: of its folder, or of its result."""
-        beside = f"{marker.removesuffix('json')}" if marker.endswith("exact.json") else marker.rpartition("/")[0]
-        names = (name for of in (self.whole, self.old) for name in of if name.startswith(beside))
-        return {name: now.get(name) for name in names}
+
+def stands_for(marker: str, files: dict[str, Any]) -> dict[str, Any]:
+    """Files that are whole if a marker is there: of its result, or of its folder."""
+    beside = marker.removesuffix("json") if marker.endswith("exact.json") else marker.rpartition("/")[0]
+    return {name: data for name, data in files.items() if name.startswith(beside)}
 
 
 def content(folder: Path) -> dict[str, Any]:
@@ -274,12 +270,10 @@ def content(folder: Path) -> dict[str, Any]:
     return found
 
 
-def left(folder: Path) -> list[str]:
-    """Hidden files and folders but those that a run goes on from."""
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob(".*"))
-    kept = (name for name in names if name != ".work" and not name.endswith(".partial"))
-    unfinished = [name for name in kept if name.endswith((".unfinished", ".lock", ".replaced", ".cache"))]
-    return unfinished + [name for name in names if not name.startswith(".work") and name.endswith(".partial")]
+def left(folder: Path, *, goes_on: bool = False) -> list[str]:
+    """Hidden files and folders but the work folder, and but what a run that did not end goes on from."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob(".*")]
+    return [name for name in names if name != ".work" and not (goes_on and name.endswith(".partial"))]
 
 
 def counted(folder: Path, run: Callable[[], Any], count: Path | None, fatal: int | None = None) -> None:
@@ -321,5 +315,4 @@ def _largest_file(size: int) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    assert Dataset  # imported before the forks
     main()

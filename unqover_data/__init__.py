@@ -8,10 +8,20 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from unqover_data.model import ListError, ProbeLists, Slot, Subject
+from unqover_data.model import ListError, NotFetchedError, ProbeLists, Slot, Subject
 from unqover_data.toml_lists import BUNDLED_DIR, read_toml
 
-__all__ = ["BUNDLED", "ListError", "ProbeLists", "Slot", "Subject", "list_classes", "load_lists", "read_toml"]
+__all__ = [
+    "BUNDLED",
+    "ListError",
+    "NotFetchedError",
+    "ProbeLists",
+    "Slot",
+    "Subject",
+    "list_classes",
+    "load_lists",
+    "read_toml",
+]
 
 _NAMED = ("bundled", "released")
 BUNDLED = ("gender", "nationality", "ethnicity", "religion")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unqover_data.signs import visible
+
 MOST_SIGNS = 2_000
 
 
@@ -14,14 +16,13 @@ class OneLine(Exception):
 
 
 def one_line(message: str) -> str:
-    """Return a message as one line, odd signs written as escapes, cut where a terminal has had enough.
+    """Return a message as one line, hidden signs written out, cut where a terminal has had enough.
 
     Examples
     --------
     >>> one_line("no set 'a\\x1b[2J\\u202e'\\nhere")
-    "no set 'a\\\\x1b[2J\\\\u202e' here"
+    "no set 'a[U+001B][2J[U+202E]' here"
     """
     if len(message) > MOST_SIGNS:
         message = f"{message[: MOST_SIGNS // 2]} ... {message[-MOST_SIGNS // 2 :]}"
-    words = " ".join(message.split())
-    return words if words.isprintable() else "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in words)
+    return visible(" ".join(message.split()))

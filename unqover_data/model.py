@@ -33,6 +33,10 @@ class ListError(OneLine, ValueError):
         self.problems = problems
 
 
+class NotFetchedError(ListError):
+    """Released lists that could not be fetched, or not as they were pinned."""
+
+
 class Slot(NamedTuple):
     """A place in a template that a subject, an attribute or the mask fills."""
 

@@ -12,6 +12,8 @@ import http.client
 import os
 import re
 import tempfile
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from unqover_data.files import FileError, read_bytes
 from unqover_data.model import (
     Attribute,
     ListError,
+    NotFetchedError,
     PairRule,
     ProbeConfig,
     ProbeLists,
@@ -34,6 +37,8 @@ from unqover_data.model import (
 from unqover_data.released_sums import COMMIT, SUMS
 
 BASE_URL = f"https://raw.githubusercontent.com/allenai/unqover/{COMMIT}/word_lists"
+_TRIES = 4
+_LONGEST_PAUSE = 60.0  # seconds
 
 _SLOT = re.compile(r"\[([^\[\]]+)\]")
 _ENTRY = re.compile(r"\[([^\[\]]+)\]\s*(.*)")
@@ -127,7 +132,7 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
 
     Raises
     ------
-    ListError
+    NotFetchedError
         If there is no network, or if a file is not the one that was pinned.
     """
     if cache is None:
@@ -138,23 +143,44 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
         if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == expected:
             continue
         try:
-            with urllib.request.urlopen(f"{base_url}/{path}", timeout=30) as answer:
-                data: bytes = answer.read()
+            data = _get(f"{base_url}/{path}")
         except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", error)
+            reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
             message = (
                 f"--lists released: cannot fetch {base_url}/{path} ({reason}); check the network, or pass a folder"
             )
-            raise ListError([message]) from error
+            raise NotFetchedError([message]) from error
         found = hashlib.sha256(data).hexdigest()
         if found != expected:
-            raise ListError([f"--lists released: {path} has SHA-256 {found}, not the pinned {expected}; not used"])
+            raise NotFetchedError(
+                [f"--lists released: {path} has SHA-256 {found}, not the pinned {expected}; not used"]
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=target.parent) as beside:
             whole = Path(beside) / target.name
             whole.write_bytes(data)  # with the permissions of new files, which a temporary file has not
             whole.replace(target)
     return folder
+
+
+def _get(url: str) -> bytes:
+    """Fetch a file, again a few times where the server is busy or breaks off."""
+    for attempt in range(_TRIES):
+        pause = 2.0**attempt
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                return cast(bytes, answer.read())
+        except (urllib.error.HTTPError, http.client.IncompleteRead, http.client.RemoteDisconnected) as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
+                asked = error.headers.get("Retry-After", "")
+                pause = float(asked) if asked.isascii() and asked.isdigit() else pause
+                if error.code not in (429, 500, 502, 503, 504) or pause > _LONGEST_PAUSE:
+                    raise
+            if attempt == _TRIES - 1:
+                raise
+        time.sleep(pause)
+    raise AssertionError  # the last try returns or raises
 
 
 class _Entry(NamedTuple):

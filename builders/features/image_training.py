@@ -177,7 +177,7 @@ def _save(model: Any, recipe: ImageRecipe, folder: Path, facts: Mapping[str, Any
     as_trained = {"input_size": size, "crop_pct": settings.crop_share}
     model = model.to("cpu", memory_format=torch.contiguous_format)
     config = {"label_names": list(recipe.names), "pretrained_cfg": as_trained}
-    with told_when_full(folder):
+    with told_when_full(folder / "model.safetensors"):
         save_for_hf(model, str(folder), model_config=config, safe_serialization=True)
     settle(folder)
     write_text(folder / _MARKER, json.dumps(facts, indent=2) + "\n")

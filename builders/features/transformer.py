@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.atomic import whole_folder, write_text
+from builders.disk import told_when_full
 from builders.errors import BuildError
 from builders.features.checkpoints import (
     Checkpoint,
@@ -189,7 +190,8 @@ class TransformerRecipe:
             model, steps, collate, folder, settings=self._settings, dtype=self._dtype, device=self._device, seed=seed
         )
         with quiet(), whole_folder(folder / _MODEL) as unfinished:
-            model.save_pretrained(unfinished)
+            with told_when_full(unfinished / "model.safetensors"):
+                model.save_pretrained(unfinished)
             tokenizer.tokenizer.save_pretrained(unfinished)
         for checkpoint in folder.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)

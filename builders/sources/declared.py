@@ -17,7 +17,8 @@ def check_declared(name: str, sha: str) -> None:
 
     `datasets` looks them up while it only prepares to load, by path on this machine and by address on others.
     """
-    cards = [card for card in _CARDS if card in files_of(name, sha, "dataset")]
+    held = files_of(name, sha, "dataset")
+    cards = [card for card in _CARDS if card in held]
     folder = fetch(name, sha, cards, "dataset")
     for card in cards:
         for pattern in _patterns(_content(folder / card)):
@@ -28,13 +29,13 @@ def check_declared(name: str, sha: str) -> None:
                 )
 
 
-def _content(path: Path) -> Any:
+def _content(card: Path) -> Any:
     import yaml
     from huggingface_hub import DatasetCard
 
     try:
-        text = path.read_text(encoding="utf-8")
-        return {"configs": DatasetCard(text).data.get("configs")} if path.suffix == ".md" else yaml.safe_load(text)
+        text = card.read_text(encoding="utf-8")
+        return {"configs": DatasetCard(text).data.get("configs")} if card.suffix == ".md" else yaml.safe_load(text)
     except Exception:  # `datasets` cannot read it either, and says why
         return {}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.atomic import whole_folder
+from builders.disk import told_when_full
 from builders.features.checkpoints import quiet
 
 _SPECIAL = {
@@ -64,7 +65,8 @@ def write_blank_bert(
         )
         model = transformers.BertModel(config)
     with quiet(), whole_folder(folder) as unfinished:
-        model.save_pretrained(unfinished)
+        with told_when_full(unfinished / "model.safetensors"):
+            model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
     return folder
 

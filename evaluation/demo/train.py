@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders.atomic import whole_folder, write_text
+from builders.disk import told_when_full
 from builders.features.checkpoints import quiet
 from evaluation import store
 from evaluation.classifiers.blank import word_tokenizer
@@ -129,7 +130,8 @@ def train_demo_model(task: Task) -> DemoModel:
     model, tokenizer, learned = _trained(task)
     record = {**wanted, "learned": learned}
     with quiet(), whole_folder(task.folder, check=lambda: None) as unfinished:
-        model.save_pretrained(unfinished)
+        with told_when_full(unfinished / "model.safetensors"):
+            model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
         write_text(unfinished / "README.md", model_card(record))
         write_text(unfinished / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from builders.reading import aligned
-from builders.text import visible
 from evaluation.metrics import METRICS
 from evaluation.report import filtering, models, overview, ranks
 from evaluation.report.inputs import Inputs
 from evaluation.report.page import Block, Column, Items, Table, Text
 from evaluation.text import digits, interval_text
+from unqover_data.signs import visible
 
 _BOLD, _YELLOW, _OFF = "\x1b[1m", "\x1b[33m", "\x1b[0m"
 _PAIRS = 5

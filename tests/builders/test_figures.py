@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from builders import pictures
+from builders.aflite import build_aflite
 from builders.figures import (
     Figure,
     counts,
@@ -18,7 +23,11 @@ from builders.figures import (
     shares,
     similarity,
 )
+from builders.folder import verify_folder
 from builders.pictures import draw
+from builders.unqover import build_unqover
+from tests.builders.filtered_sets import build, spec_of
+from unqover_data import load_lists
 
 PHASES = [
     {"phase": 0, "size": 100, "removed": 30, "bias": 0.9, "histogram": [1, 0, 0, 3]},
@@ -131,3 +140,39 @@ def test_all_are_drawn_with_names_as_they_are(tmp_path: Path) -> None:
         assert figure.spec()["width"] == "container"
         assert figure.spec()["description"] == figure.alt
     assert {one["label"] for one in values_of(figures[5])} == set(odd)
+
+
+def limited(*args: object, kilobytes: int) -> subprocess.CompletedProcess[str]:
+    limit = ("bash", "-c", f'ulimit -v {kilobytes}; exec "$@"', "-", sys.executable, "-m", "probesieve")
+    return subprocess.run([*limit, *map(str, args)], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+
+
+def test_a_limit_on_memory_costs_the_pictures_and_no_more(tmp_path: Path) -> None:
+    """vl-convert ends its process at four gigabytes of address space, and draws at eighty."""
+    args = ("build", "unqover", "religion", "--config", "qa", "--no-progress", "--out")
+    whole, without = build_unqover(load_lists("religion"), tmp_path / "whole", configs=["qa"]).folder, tmp_path / "some"
+    for state in ("built", "up to date"):
+        done = limited(*args, without, kilobytes=4_000_000)
+        assert (done.returncode, done.stdout.count(state)) == (0, 1)
+        assert done.stderr.count("\n") == 1
+        assert "no charts were drawn: vl-convert" in done.stderr
+    manifest = verify_folder(without / "unqover-religion")
+    assert manifest["undrawn"] == ["lists.png"]
+    card = (without / "unqover-religion" / "README.md").read_text(encoding="utf-8")
+    picture = re.compile(r"!\[.*\n\n")
+    assert card == picture.sub("", (whole / "README.md").read_text(encoding="utf-8"))
+    again = limited(*args, without, "--overwrite", kilobytes=80_000_000)
+    assert (again.returncode, again.stderr) == (0, "")
+    files = {path.name: path.read_bytes() for path in (without / "unqover-religion").iterdir() if path.is_file()}
+    assert files == {path.name: path.read_bytes() for path in whole.iterdir() if path.is_file()}
+
+
+def test_a_filtered_card_does_without_what_could_not_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = build(tmp_path)
+    monkeypatch.setattr(pictures.resource, "getrlimit", lambda _: (10**9, 10**9))
+    monkeypatch.setattr(pictures, "_CHILD", "import os; os.abort()")
+    done = build_aflite(spec_of(), tmp_path / "other", source=tmp_path / "source", features=tmp_path / "features.npy")
+    assert set(verify_folder(done.folder)["undrawn"]) == {path.name for path in whole.folder.glob("*.png")}
+    assert not list(done.folder.glob("*.png"))
+    cards = [(built.folder / "README.md").read_text(encoding="utf-8") for built in (whole, done)]
+    assert cards[1] == re.sub(r"!\[.*\n\n", "", cards[0])

@@ -10,6 +10,7 @@ import pytest
 
 from builders.errors import BuildError
 from builders.folder import MANIFEST, is_current, new_folder, read_manifest, verify_folder, write_manifest
+from builders.locks import held
 from builders.names import check_names
 from builders.unqover import build_unqover
 from unqover_data import ProbeLists
@@ -56,6 +57,12 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
     ):
         raise AssertionError
     assert (tmp_path / "photos" / "a.jpg").is_file()
+
+
+def test_a_second_build_of_one_folder_is_refused_at_once(tiny_lists: ProbeLists, tmp_path: Path) -> None:
+    with held(tmp_path / ".unqover-tiny.lock", RuntimeError()), pytest.raises(BuildError, match="another run is writ"):
+        build_unqover(tiny_lists, tmp_path)
+    assert not list(tmp_path.glob("*unqover*"))
 
 
 def test_an_interrupted_overwrite_keeps_the_old_folder(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from builders.aflite import build_aflite
 from builders.errors import BuildError
 from builders.folder import Built, verify_folder, write_manifest
+from builders.locks import held
 from builders.refilter import refilter
 from tests.builders.filtered_sets import build, spec_of
 
@@ -74,6 +75,17 @@ def test_it_is_a_dataset_folder_that_says_where_it_is_from(stored: Built, tmp_pa
     assert "| `filter.n` | 220 | cut again |" in card
     assert "Rows were cut again from the scores of version 1.0.0" in card
     assert not refilter(stored.folder, tmp_path, version="1.1.0", n=220).fresh
+
+
+def test_a_second_run_into_one_folder_is_refused_at_once(stored: Built, tmp_path: Path) -> None:
+    root = stored.folder.parents[1]
+    features = {"source": root / "source", "features": root / "features.npy"}
+    with held(tmp_path / ".snli-aflite.lock", RuntimeError()):
+        with pytest.raises(BuildError, match="another run is writing"):
+            refilter(stored.folder, tmp_path, version="1.1.0", n=220)
+        with pytest.raises(BuildError, match="another run is writing"):
+            build_aflite(spec_of(), tmp_path, work=tmp_path / "work", **features)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

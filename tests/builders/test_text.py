@@ -9,7 +9,8 @@ import yaml
 from markdown_it import MarkdownIt
 
 from builders.cards import front_matter
-from builders.text import code, fenced, markdown, visible
+from builders.text import code, fenced, markdown
+from unqover_data.signs import visible
 
 FACTS = {
     "license": None,

@@ -20,9 +20,9 @@ import yaml
 from builders import parquet, probes
 from builders.errors import BuildError
 from builders.folder import verify_folder
-from builders.text import visible
 from builders.unqover import build_unqover, example_row
 from unqover_data import ProbeLists, load_lists, read_toml
+from unqover_data.signs import visible
 
 REPOSITORY = Path(__file__).parents[2]
 

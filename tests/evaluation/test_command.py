@@ -117,6 +117,16 @@ def test_a_set_on_the_hub_is_scored_at_its_sha(hub: HubServer, folder: Path, mod
     assert result["dataset"]["source"] == REPO
     assert len(result["dataset"]["revision"]) == 40
     assert (tmp_path / "repo" / ".eval_results" / "unqover-religion.yaml").is_file()
+    hub.publish("org/model", Path(model), kind="models", tag="v1")
+    named = ("eval", "--model", "org/model", "--revision", "v1", "--dataset", REPO, "--dataset-revision", "v1.0.0")
+    seen = []
+    for out, offline in (("online", "0"), ("offline", "1")):
+        done = call(*named, "--out", tmp_path / out, **here, HF_HUB_OFFLINE=offline)
+        assert done.returncode == 0, done.stderr
+        seen.append(len(hub.log))
+    assert seen[0] == seen[1]
+    one, two = (json.loads(next((tmp_path / out).rglob("qa.exact.json")).read_text()) for out in ("online", "offline"))
+    assert all(one[key] == two[key] for key in ("model", "dataset", "metrics"))
     wrong = call(*asked, "--dataset-revision", "v9.9.9", **here)
     assert (wrong.returncode, len(wrong.stderr.strip().splitlines())) == (1, 1)
     assert "v9.9.9" in wrong.stderr

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import traceback
+import unicodedata
 import zlib
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from unqover_data import ListError
 
 SEED = 20
 SECONDS = 30  # for a trial, which takes a fraction of one
+HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 TOLD = (ListError, BuildError, EvaluationError, HubError)
 
 
@@ -77,7 +79,7 @@ def _trial(target: Target, rng: np.random.Generator, good: Path, root: Path) -> 
     try:
         target.run(folder)
     except TOLD as error:
-        if not str(error).isprintable():
+        if any(unicodedata.category(sign) in HIDDEN for sign in str(error)):
             return f"{what}: the message is not one plain line: {str(error)[:500]!r}"
     except OSError as error:  # a command says file and reason, see `probesieve.cli`
         if not (error.filename and error.strerror):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import http.server
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from unqover_data import ListError, Slot
+from tests.hub_faults import Fault
+from tests.hub_server import HubServer
+from unqover_data import ListError, NotFetchedError, Slot
 from unqover_data.released import download, read_released
 from unqover_data.released_sums import SUMS
 
@@ -190,19 +192,39 @@ def test_a_file_that_is_not_the_pinned_one_is_refused_and_not_kept(
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_an_answer_that_breaks_off_is_one_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 99\r\n\r\nshort")
-
-        threading.Thread(target=answer, daemon=True).start()
-        with pytest.raises(ListError, match=r"cannot fetch .*IncompleteRead"):
-            download(cache=tmp_path, base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", sums={"a": "0"})
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+@pytest.mark.parametrize(
+    ("fault", "times", "said"),
+    [
+        ({"status": 404}, 1, "HTTP Error 404"),
+        ({"status": 403}, 1, "HTTP Error 403"),
+        ({"status": 429, "retry_after": "3"}, 4, "HTTP Error 429"),
+        ({"status": 429, "retry_after": "86400"}, 1, "HTTP Error 429"),
+        ({"status": 503}, 4, "HTTP Error 503"),
+        ({"cut": 0.5}, 4, "IncompleteRead"),
+        ({"cut": -1}, 4, "closed connection without response"),
+        ({"html": True}, 1, "has SHA-256"),
+    ],
+    ids=str,
+)
+def test_a_fault_of_the_server_is_one_line_after_a_few_tries(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any], times: int, said: str
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("unqover_data.released.time.sleep", lambda seconds: slept.append(seconds) if seconds else None)
+    file, cache = tmp_path / "lists" / "a", tmp_path / "cache"
+    file.parent.mkdir()
+    file.write_bytes(b"[subj] Ann\n")
+    base_url = f"{hub.url}/datasets/org/lists/resolve/{hub.publish('org/lists', file.parent)}"
+    sums = {"a": hashlib.sha256(b"[subj] Ann\n").hexdigest()}
+    hub.faults.append(Fault("GET", "/a$", **fault))
+    with pytest.raises(NotFetchedError, match=said) as caught:
+        download(cache=cache, base_url=base_url, sums=sums)
+    assert "\n" not in str(caught.value)
+    assert len(hub.faults[0].seen) == times
+    assert not list(cache.rglob("a"))
+    assert slept == ([3, 3, 3] if fault.get("retry_after") == "3" else [1, 2, 4])[: times - 1]
+    hub.faults.clear()
+    assert (download(cache=cache, base_url=base_url, sums=sums) / "a").is_file()
 
 
 def test_without_a_network_the_message_says_what_to_do(tmp_path: Path) -> None:

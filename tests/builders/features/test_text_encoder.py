@@ -294,6 +294,29 @@ def test_models_that_cannot_be_had_are_refused(tmp_path, bert, monkeypatch):
     )
 
 
+def test_an_encoder_of_the_hub_is_the_one_of_its_folder_and_needs_the_hub_once(
+    make_model, make_rows, hub_here, monkeypatch
+):
+    from tests.hub_faults import Fault
+
+    folder, rows = classifier(make_model, "BertForSequenceClassification"), make_rows(20)
+    sha = hub_here.publish("org/bert", folder, kind="models", tag="v1")
+    here = recipe_of(folder).load(None).encode(rows).features
+    hub_here.faults.append(Fault("GET", "/tokenizer.json$", cut=-1))
+    with pytest.raises(HubError, match=r"cannot fetch tokenizer.json of org/bert: .* broke off"):
+        recipe_of("org/bert", revision="v1").load(None)
+    hub_here.faults.clear()
+    first = recipe_of("org/bert", revision="v1")
+    np.testing.assert_array_equal(first.load(None).encode(rows).features, here)
+    assert first.identity()["revision"] == sha
+    asked = len(hub_here.log)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for revision in ("v1", sha):
+        again = recipe_of("org/bert", revision=revision)
+        np.testing.assert_array_equal(again.load(None).encode(rows).features, here)
+    assert len(hub_here.log) == asked
+
+
 def without(folder: Path, target: Path, drop: str) -> Path:
     """Copy a model without the weights whose names begin like `drop`."""
     from safetensors.numpy import load_file, save_file

@@ -138,7 +138,7 @@ def test_columns_that_only_some_splits_have_are_null_in_the_others(tmp_path: Pat
         ("a.tsv", b"premise\thypothesis\tlabel\na\tb\t0\na\t0\n", ("a.tsv, line 3", "2 fields", "header has 3")),
         ("a.tsv", b"premise\tpremise\tlabel\na\tb\t0\n", ("a.tsv", "'premise'", "each once")),
         ("a.tsv", b"premise\thypothesis\tlabel\na\t\xff\t0\n", ("a.tsv, line 2", "UTF-8")),
-        ("a.tsv", b"", ("a.tsv", "line of column names")),
+        ("a.tsv", b"", ("a.tsv", "begin with column names")),
         ("a.csv", b"premise,hypothesis,label\na,b,0,1\n", ("a.csv, line 2", "4 fields")),
         ("a.csv", b'premise,hypothesis,label\na,"b,0\n', ("a.csv, line 2", "not CSV")),
         ("a.csv", b"premise,hypothesis,label\na\rb,c,0\n", ("a.csv, line",)),

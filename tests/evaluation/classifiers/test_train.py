@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import resource
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from builders.errors import BuildError
 from builders.features import transformer
 from builders.features.transformer import TransformerSettings
 from builders.folder import Built
+from builders.locks import held
 from evaluation.classifiers.blank import write_blank_bert
 from evaluation.classifiers.subsets import TrainingRows, training_subset
 from evaluation.classifiers.train import (
@@ -81,6 +83,41 @@ def test_a_checkpoint_says_what_it_is(data: TrainingRows, settings: TransformerS
     assert not info["missing_keys"]
     tokenizer = transformers.AutoTokenizer.from_pretrained(done.folder)
     assert model(**tokenizer("a dog", "a cat", return_tensors="pt")).logits.shape == (1, 3)
+
+
+def test_all_files_of_a_checkpoint_have_the_permissions_of_new_files(
+    data: TrainingRows, settings: TransformerSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "new").touch()
+    done = train(data, tmp_path, settings)
+    modes = {path.name: path.stat().st_mode for path in done.folder.iterdir()}
+    assert set(modes.values()) == {(tmp_path / "new").stat().st_mode}, modes
+
+
+def test_a_full_disk_is_one_line_and_the_same_again_ends_as_if_it_had_not_been(
+    data: TrainingRows, settings: TransformerSettings, tmp_path: Path
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))  # EFBIG where a disk without room has ENOSPC
+    try:
+        with pytest.raises(BuildError, match=r"no room is left for \S*/model\.safetensors \(") as told:
+            train(data, tmp_path / "full", settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(told.value)
+    assert [path.name for path in (tmp_path / "full").iterdir()] == [".work"]
+    done, whole = train(data, tmp_path / "full", settings), train(data, tmp_path / "whole", settings)
+    for path in whole.folder.iterdir():
+        assert (done.folder / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_second_training_into_one_folder_is_refused_at_once(
+    data: TrainingRows, settings: TransformerSettings, tmp_path: Path
+) -> None:
+    lock = tmp_path / f".{default_name(data, settings, seed=0)}.lock"
+    with held(lock, RuntimeError()), pytest.raises(BuildError, match="another run is writing"):
+        train(data, tmp_path, settings)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_equal_seeds_give_equal_checkpoints(data: TrainingRows, settings: TransformerSettings, tmp_path: Path) -> None:

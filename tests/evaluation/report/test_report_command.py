@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.locks import held
 from probesieve.cli import main
 from tests.probesieve.test_cli import call
 
@@ -17,6 +18,15 @@ def test_the_script_writes_the_page(few_results: Path, few_folder: Path, tmp_pat
     assert (done.returncode, done.stderr) == (0, "")
     assert "Written:" in done.stdout
     assert "<title>Mine</title>" in (tmp_path / "sub" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_second_report_into_one_file_is_refused_at_once(
+    few_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("evaluation.report.read_inputs", lambda *_, **__: pytest.fail("it read the results"))
+    with held(tmp_path / ".page.html.lock", RuntimeError()):
+        assert run(monkeypatch, few_results, "--out", tmp_path / "page.html") == 2
+    assert "another run is writing" in capsys.readouterr().err
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
