@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ from evaluation.built_sets import BuiltSet
 from evaluation.classifiers.matching import Rows
 from evaluation.classifiers.ood import OodSpec, read_ood
 from evaluation.errors import EvaluationError
+from unqover_data.errors import one_line
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -29,6 +32,15 @@ PART, IN_RANDOM = "part", "in_random_subset"
 PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN = "predicted", "confidence", "label_probability", "broken"
 
 _STORED = ("source_index", "label", PART, IN_RANDOM, PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN)
+_AGAIN = "build or fetch the set again"
+_TYPES: dict[str, Callable[[pa.DataType], bool]] = {
+    "source_index": pa.types.is_integer,
+    "label": pa.types.is_integer,
+    "predictability": pa.types.is_floating,
+    "times_scored": pa.types.is_integer,
+    "removed_in_phase": pa.types.is_integer,
+    IN_RANDOM: pa.types.is_boolean,
+}
 _OF_SCORES = ("predictability", "times_scored", "removed_in_phase", IN_RANDOM)
 
 
@@ -150,6 +162,8 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
         if split in manifest["configs"].get(config, ())
     }
     inputs, names = tuple(manifest["columns"]), tuple(manifest["labels"][CONFIGS[0]])
+    for file in itertools.chain(*files.values()):
+        check_columns(file, inputs)
     data = _images(files) if inputs == (IMAGE,) else _texts(files)
     check_embedded(data, f"{split} of {built.name}")
     sizes = [manifest["configs"][config][split]["rows"] for config in files]
@@ -157,12 +171,12 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     broken_down = [group] if group and group not in (*inputs, "label") else []
     groups = tuple(f"source_{name}" if name in _STORED else name for name in broken_down)
     ours = ["source_index", "label", IN_RANDOM]
-    wanted = {"label", "source_index", *_OF_SCORES, *inputs, *broken_down}
-    if not wanted <= {*data.column_names} or sum(sizes) != len(data):
+    if not {*broken_down} <= {*data.column_names} or sum(sizes) != len(data):
         raise EvaluationError(
             f"{built.source}: {split} has not the rows and columns that its manifest says; build or fetch the set again"
         )
     table = data.select_columns([*dict.fromkeys([*ours, *broken_down])]).with_format("arrow")[:]
+    check_labels(built.source, table, len(names))
     facts = table.select(ours)
     for column, name in zip(groups, broken_down, strict=True):
         facts = facts.append_column(column, table[name])
@@ -179,17 +193,50 @@ def read_split(built: BuiltSet, split: str) -> LabelledRows:
     return rows.take(np.argsort(facts["source_index"].to_numpy(), kind="stable"))
 
 
+def check_columns(path: Path, inputs: Sequence[str]) -> None:
+    """Refuse a file of a filtered set whose columns are not what a build writes, whatever its manifest says of it.
+
+    Raises
+    ------
+    EvaluationError
+        If it cannot be read, or naming the first column that is missing or of another type.
+    """
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise EvaluationError(f"{path} is missing or cannot be read; {_AGAIN}") from error
+    for name in (*_TYPES, *inputs):
+        found = schema.field(name).type if schema.names.count(name) == 1 else None
+        if found is None or not _TYPES.get(name, lambda _: True)(found):
+            raise EvaluationError(f"{path}: column {name} is {found or 'missing'}, which no build writes; {_AGAIN}")
+
+
+def check_labels(source: str, rows: pa.Table, classes: int) -> None:
+    """Refuse rows of a filtered set without a place in the source, or whose label is none of the classes.
+
+    Raises
+    ------
+    EvaluationError
+        If there is one.
+    """
+    labels = pc.min_max(rows["label"]).as_py()
+    empty = rows["label"].null_count or rows["source_index"].null_count
+    if len(rows) and (empty or labels["min"] < 0 or labels["max"] >= classes):
+        raise EvaluationError(f"{source} has rows with no source_index or none of the {classes} labels; {_AGAIN}")
+
+
 def _texts(files: dict[str, list[Path]]) -> Dataset:
     from datasets import Dataset
 
-    every = [file for paths in files.values() for file in paths]
+    every = list(itertools.chain(*files.values()))
     try:
         # Our files declare no types beside Arrow's; those that others declare would be decoded.
         tables = [pq.read_table(file).replace_schema_metadata(None) for file in every]
         return Dataset(pa.concat_tables(tables, promote_options="permissive"))
     except (pa.ArrowException, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise EvaluationError(f"{every[0].parent} cannot be read ({reason}): build or fetch the set again") from error
+        raise EvaluationError(
+            f"{every[0]} and the other files of its split cannot be read as one table ({one_line(error)}); {_AGAIN}"
+        ) from error
 
 
 def _images(files: dict[str, list[Path]]) -> Dataset:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from builders.filtered import CONFIGS, SCORE_COLUMNS, Outcome
 from builders.images import open_image
 from evaluation.built_sets import BuiltSet
-from evaluation.classifiers.sets import IN_RANDOM, PART
+from evaluation.classifiers.sets import IN_RANDOM, PART, check_columns, check_labels
 from evaluation.errors import EvaluationError
 
 _LONGEST = 600
@@ -123,6 +123,7 @@ def read_filtered_rows(built: BuiltSet) -> FilteredRows:
         for number, split in enumerate(splits):
             entry = manifest["configs"].get(config, {}).get(split)
             for name in entry["files"] if entry else ():
+                check_columns(built.folder / name, manifest["columns"])
                 table = _columns(built.folder / name, names)
                 size = len(table)
                 facts = {"part": code, "split": number, "file": len(files)}
@@ -135,7 +136,8 @@ def read_filtered_rows(built: BuiltSet) -> FilteredRows:
                 raise EvaluationError(
                     f"{built.folder}: {config}/{split} has not the rows of its manifest; build it again"
                 )
-    together = pa.concat_tables(tables)
+    together = pa.concat_tables(tables, promote_options="permissive")
+    check_labels(str(built.folder), together, len(manifest["labels"][CONFIGS[0]]))
     column = {name: together[name].to_numpy() for name in ("source_index", "label", "part", "split", "file", "row")}
     order = np.lexsort((column["source_index"], column["split"]))
     outcome = Outcome(
