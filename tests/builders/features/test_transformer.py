@@ -130,7 +130,7 @@ def test_a_checkpoint_inside_an_epoch_serves_as_well(trained, bert, make_rows, t
     """A checkpoint after every step, and a stop in step 14."""
     monkeypatch.setattr(finetuning, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
     calls: list[int] = []
-    sync = finetuning.sync_files
+    sync = finetuning.settle
 
     def stop(folder: Path) -> None:
         calls.append(len(calls))
@@ -138,7 +138,7 @@ def test_a_checkpoint_inside_an_epoch_serves_as_well(trained, bert, make_rows, t
             raise StopError
         sync(folder)
 
-    monkeypatch.setattr(finetuning, "sync_files", stop)
+    monkeypatch.setattr(finetuning, "settle", stop)
     with pytest.raises(StopError):
         recipe_of(bert).train(make_rows(160), tmp_path, seed=3)
     monkeypatch.undo()
