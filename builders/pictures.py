@@ -24,8 +24,9 @@ _TILE, _GAP = 96, 12
 _SCALE = 2
 _CHILD = """\
 import json, sys, vl_convert
-asked = json.load(sys.stdin)
-sys.stdout.buffer.write(vl_convert.vegalite_to_png(asked["spec"], vl_version=asked["version"], scale=asked["scale"]))
+name, options = json.load(sys.stdin)
+made = getattr(vl_convert, name)(**options)
+sys.stdout.buffer.write(made.encode() if isinstance(made, str) else made)
 """
 _logger = logging.getLogger(__name__)
 
@@ -40,8 +41,7 @@ def draw(
 ) -> bool:
     """Draw figures as one PNG with a white ground, and say whether it could be drawn.
 
-    vl-convert reserves much address space and ends its process where there is a limit (``ulimit -v``) that it does
-    not keep, so under any limit a child draws. If that fails there is no picture and a warning, once for all pictures.
+    If it cannot there is no picture and a warning, once for all pictures; see `has_limit`.
 
     Parameters
     ----------
@@ -57,6 +57,7 @@ def draw(
         ``shared`` where one legend is enough for all.
     """
     import altair as alt
+    from altair.vegalite import SCHEMA_VERSION
     from PIL import Image
 
     charts = [one.chart.properties(title=one.title, width=width) for one in figures]
@@ -64,13 +65,15 @@ def draw(
     sheet = sheet.configure_view(stroke=None).configure_axis(grid=False).configure_title(anchor="start")
     sheet = sheet.properties(background="white", padding=12)
     drawn = io.BytesIO()
-    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+    if not has_limit():
         sheet.save(drawn, format="png", scale_factor=_SCALE)
-    elif (png := _drawn_by_child(sheet.to_dict())) is not None:
-        drawn.write(png)
     else:
-        _tell_undrawn()
-        return False
+        version = "_".join(SCHEMA_VERSION.split(".")[:2])
+        png = by_child("vegalite_to_png", vl_spec=sheet.to_dict(), vl_version=version, scale=_SCALE)
+        if png is None:
+            _tell_undrawn()
+            return False
+        drawn.write(png)
     with Image.open(drawn) as opened:  # a fifth of the bytes
         opened.convert("RGB").save(path, format="PNG", optimize=True)
     return True
@@ -93,12 +96,18 @@ def _tell_undrawn() -> None:
     )
 
 
-def _drawn_by_child(spec: Mapping[str, Any]) -> bytes | None:
-    """PNG of a Vega-Lite specification, None if vl-convert ends its process."""
-    from altair.vegalite import SCHEMA_VERSION
+def has_limit() -> bool:
+    """Whether this process has a limit on address space (``ulimit -v``).
 
-    asked = {"spec": spec, "version": "_".join(SCHEMA_VERSION.split(".")[:2]), "scale": _SCALE}
-    done = subprocess.run([sys.executable, "-c", _CHILD], input=json.dumps(asked).encode(), capture_output=True)
+    vl-convert reserves much of it, and ends the process where there is too little, so under any limit a child uses it.
+    """
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def by_child(function: str, **options: Any) -> bytes | None:
+    """Return what a function of vl-convert makes in a process of its own, None if that ends it."""
+    asked = json.dumps([function, options]).encode()
+    done = subprocess.run([sys.executable, "-c", _CHILD], input=asked, capture_output=True)
     return done.stdout if done.returncode == 0 else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from builders.text import markdown as escaped
 from evaluation.classifiers.metrics import OverSeeds, over_seeds
 
 
@@ -55,12 +56,12 @@ def markdown(table: Table) -> str:
     | c | 60.0 ± 14.1 |
     | rows | 1,200 |
     """
-    lines = [f"### {table.title}", "", f"|  | {' | '.join(map(_escaped, table.heads))} |"]
+    lines = [f"### {escaped(table.title)}", "", f"|  | {' | '.join(map(escaped, table.heads))} |"]
     lines.append("|---" * (len(table.heads) + 1) + "|")
     for name, cells in table.rows:
-        lines.append(f"| {_escaped(name)} | {' | '.join(map(_cell, cells))} |")
+        lines.append(f"| {escaped(name)} | {' | '.join(map(_cell, cells))} |")
     for note in table.notes:
-        lines += ["", note]
+        lines += ["", escaped(note)]
     return "\n".join(lines)
 
 
@@ -80,7 +81,3 @@ def _cell(cell: tuple[float, ...] | int) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     return percent(over_seeds(cell)) if cell else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")

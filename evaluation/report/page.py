@@ -27,6 +27,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
+from builders.pictures import by_child, has_limit
+from evaluation.errors import EvaluationError
 from evaluation.report.charts import CONFIG
 
 _ASSETS = Path(__file__).parent / "assets"
@@ -290,10 +292,26 @@ def _data(block: Block) -> Any:
 
 @functools.cache
 def _vega() -> str:
-    """Vega, Vega-Lite and vega-embed in one script, as vl-convert brings them."""
-    import vl_convert
+    """Vega, Vega-Lite and vega-embed in one script, as vl-convert brings them.
 
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    Raises
+    ------
+    EvaluationError
+        If vl-convert cannot run.
+    """
+    wanted = "window.vegaEmbed = vegaEmbed;"
+    if has_limit():
+        made = by_child("javascript_bundle", snippet=wanted)
+        if made is None:
+            raise EvaluationError(
+                "the charts of a report need vl-convert, which needs more address space than this process may have "
+                "(ulimit -v): run it without such a limit, or with --text"
+            )
+        bundle = made.decode()
+    else:
+        import vl_convert
+
+        bundle = vl_convert.javascript_bundle(wanted)
     return "(() => {" + bundle.replace("</script", "<\\/script") + "})();"
 
 

@@ -43,19 +43,7 @@ def _late(*_: object) -> None:
     raise AssertionError(f"took more than {SECONDS} seconds")
 
 
-# Input whose reading is mended in another branch.
-ELSEWHERE = dict.fromkeys(("report-of-a-filtered-set", "probe-sets", "filtered-sets"), "tables of built sets")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.xfail(strict=False, reason=ELSEWHERE.get(name, ""))] * (name in ELSEWHERE)
-        )
-        for name in TARGETS
-    ],
-)
+@pytest.mark.parametrize("name", TARGETS)
 def test_damaged_input_ends_with_one_line(name: str, tmp_path: Path) -> None:
     target = TARGETS[name]
     good = tmp_path / "good"

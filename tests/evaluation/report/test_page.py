@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from builders import pictures
+from evaluation.errors import EvaluationError
 from evaluation.report import write_report
-from evaluation.report.page import Column, Figure, Section, Table, Text, View, as_json, page, rounded
+from evaluation.report.page import Column, Figure, Section, Table, Text, View, _vega, as_json, page, rounded
 from tests.evaluation.report.stored import store_result
 
 MARKUP = "<script>alert('x')</script>"
@@ -69,3 +71,16 @@ def test_a_long_table_is_cut_to_its_ends() -> None:
     assert cut.columns[0].values == [0, 1, 2, 3, 4, 7, 8, 9, 10, 11]
     assert (cut.note, cut.columns[0].decimals) == ("a note", 0)
     assert table.ends(6) is table
+
+
+def test_under_a_limit_on_address_space_a_child_makes_the_charts_or_one_line_says_why_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = page("one", "", [], warning="", footer="")
+    monkeypatch.setattr(pictures.resource, "getrlimit", lambda _: (10**9, 10**9))
+    _vega.cache_clear()
+    assert page("one", "", [], warning="", footer="") == whole
+    _vega.cache_clear()
+    monkeypatch.setattr(pictures, "_CHILD", "import os; os.abort()")
+    with pytest.raises(EvaluationError, match=r"need vl-convert, .* \(ulimit -v\): run it without"):
+        page("one", "", [], warning="", footer="")
