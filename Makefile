@@ -12,9 +12,9 @@ demo: $(VENV)/.installed
 	$(BIN)/probesieve build aflite planted-nli
 	$(BIN)/probesieve demo
 
-## Install what is needed, then lint, type-check and run every test.
+## Install what is needed, then lint, type-check and run every test, files side by side on up to four cores.
 test: lint typecheck
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

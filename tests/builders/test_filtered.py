@@ -16,6 +16,7 @@ from builders.errors import BuildError
 from builders.filtered import FILTERED, WARMUP, Outcome, draw_baseline
 from builders.filtered_cards import cell
 from builders.folder import Built, verify_folder
+from builders.owner_words import SECTION
 from tests.builders.filtered_sets import NAMES, SIZES, build, spec_of, write_features, write_source
 
 
@@ -232,7 +233,7 @@ def test_card_shows_words_of_the_spec_as_text(tmp_path: Path) -> None:
     said = r"\*b\* &lt;i&gt;x&lt;/i&gt; \[a\](`https://evil.example`) \| \`b\`\[U+202E\]"
     assert [part for part in (f"# {said}", f"\n\n{said} The filter", f"- {said}") if part not in card] == []
     assert "````bibtex\n" in card
-    assert card.endswith("```\n# mine\n````\n")
+    assert card.endswith(f"```\n# mine\n````\n{SECTION}")
     assert "\u202e" not in card
 
 

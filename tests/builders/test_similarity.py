@@ -116,7 +116,9 @@ def test_the_folder_keeps_it_and_the_card_shows_it(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_told(tmp_path: Path) -> None:
     (tmp_path / SIMILARITY).write_text('{"blocks": []}', encoding="utf-8")
-    with pytest.raises(BuildError, match=r"similarity\.json is not what a build writes; build the folder again"):
+    with pytest.raises(
+        BuildError, match=r"similarity\.json is not what a build writes: .*`means`; build the folder again"
+    ):
         read_similarity(tmp_path)
     (tmp_path / SIMILARITY).write_text("{", encoding="utf-8")
     with pytest.raises(BuildError, match=r"similarity\.json is not valid JSON .* build the folder again"):

@@ -71,7 +71,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
         (
             ("--model", "org/none", *common),
             1,
-            "offline (HF_HUB_OFFLINE is set) and org/none at main is not in the cache",
+            "cannot find org/none at main: HF_HUB_OFFLINE is set and it is not in the cache",
         ),
         (("--model", str(masked), "--kind", "qa", *common), 2, "qa_outputs"),
         (("--model", str(model), "--kind", "qqa", *common), 2, "did you mean 'qa'?"),

@@ -119,7 +119,7 @@ def test_annotated_rows_are_found_in_a_split_by_their_texts(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "a.jsonl, line 1 is not JSON"),
+        ("{", "a.jsonl, line 1, is not valid JSON"),
         ("[1]", "line 1 is not a JSON object"),
         ('{"premise": "a", "hypothesis": "b", "gold_label": "neutral"}', "line 1 has no annotator_labels: .*original"),
         ('{"sentence1": "a", "annotator_labels": []}', "line 1 has no gold_label, hypothesis"),

@@ -196,7 +196,7 @@ def test_two_copies_are_not_chosen_between(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "line 2, is not JSON"),
+        ("{", "line 2, is not valid JSON"),
         ("[1]", "line 2, must be a JSON object, not list"),
         (
             '{"uid": "a", "context": "b", "hypothesis": null, "label": "e"}',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ import pyarrow.parquet as pq
 from evaluation.built_sets import find_built
 from evaluation.classifiers.sets import read_split
 from evaluation.classifiers.summary import prediction_columns, summarize
-from evaluation.store import write_json
-from evaluation.stored import seal
+from tests.evaluation.report.stored import write_sealed
 
 
 def store_classified(out: Path, folder: Path, name: str, wrong: Callable[[pa.Table], Any], *, split: str) -> Path:
@@ -44,5 +42,5 @@ def store_classified(out: Path, folder: Path, name: str, wrong: Callable[[pa.Tab
     place = out / name.replace("/", "__") / sha / f"{built.name}@{built.version}" / f"{split}.exact.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(predictions, place.with_suffix(".parquet"))
-    write_json(place, seal(json.loads(json.dumps(result)), place.with_suffix(".parquet")))
+    write_sealed(place, result)
     return place

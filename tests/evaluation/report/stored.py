@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def store_result(
     place = out / name.replace("/", "__") / sha / f"{probes.name}@{probes.version}" / f"{config}.{protocol}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(scores, place.with_suffix(".parquet"))
-    write_json(place, seal(json.loads(json.dumps(result)), place.with_suffix(".parquet")))
+    write_sealed(place, result)
     return place
 
 
@@ -87,3 +88,8 @@ def _scores(rows: pa.Table, bias: float, noise: float, seed: int) -> dict[str, A
         values = 0.3 + sign * bias * liked + rng.normal(0, noise, len(rows))
         columns[name] = np.clip(values, 0, 1).astype(np.float32)
     return columns
+
+
+def write_sealed(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a result with the sums of itself and of the Parquet beside it, as scoring does."""
+    write_json(path, seal(json.loads(json.dumps(result)), path.with_suffix(".parquet")))

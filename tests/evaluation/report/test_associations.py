@@ -18,7 +18,7 @@ from evaluation.report.associations import Names, matrix, names_in, names_of, se
 from evaluation.report.inputs import Model, Result, read_inputs
 from evaluation.report.page import View
 from tests.evaluation.report.conftest import NARROW, WIDE, OpenPage
-from tests.evaluation.report.stored import store_result
+from tests.evaluation.report.stored import store_result, write_sealed
 from unqover_data import load_lists, read_toml
 
 MARKUP = "<b>Ada</b>"
@@ -184,8 +184,8 @@ def test_without_the_set_it_says_what_to_pass(letters_results: Path, letters: Pa
         place.parent.mkdir(parents=True)
         content = json.loads(path.read_text(encoding="utf-8"))
         content["dataset"]["source"] = str(tmp_path / "gone")
-        place.write_text(json.dumps(content), encoding="utf-8")
         place.with_suffix(".parquet").write_bytes(path.with_suffix(".parquet").read_bytes())
+        write_sealed(place, content)
     inputs = read_inputs([tmp_path])
     assert names_of(inputs, inputs.probes[0]) is None
     made = section(inputs)

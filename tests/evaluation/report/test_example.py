@@ -22,7 +22,7 @@ from evaluation.report.page import View
 from evaluation.scores import SCORE_COLUMNS
 from tests.evaluation.conftest import LISTS
 from tests.evaluation.report.conftest import NARROW, OpenPage
-from tests.evaluation.report.stored import store_result
+from tests.evaluation.report.stored import store_result, write_sealed
 from unqover_data import read_toml
 
 WORKED = {
@@ -107,8 +107,8 @@ def _without_set(few_results: Path, out: Path) -> Path:
     path = next(few_results.glob("org__other-squad/*/*/*.json"))
     content = json.loads(path.read_text(encoding="utf-8"))
     content["dataset"]["source"] = str(out / "gone")
-    (out / path.name).write_text(json.dumps(content), encoding="utf-8")
     (out / path.name).with_suffix(".parquet").write_bytes(path.with_suffix(".parquet").read_bytes())
+    write_sealed(out / path.name, content)
     return out
 
 
@@ -163,6 +163,7 @@ def test_small_scores_are_shown_with_four_digits(tmp_path: Path, few_folder: Pat
     path = store_result(tmp_path, few_folder, "org/tiny", sample="2")
     small = {key: [value / 1000 for value in WORKED["A|B|t|a"]] for key in ids}
     _result(path.parent, small, path.stem)
+    write_sealed(path, json.loads(path.read_text(encoding="utf-8")) | {"rows": len(small)})
     panel = open_page(write_report([path], tmp_path / "report.html")).show("example")
     shown = [text.replace("\N{MINUS SIGN}", "-") for text in panel.locator("output").all_inner_texts()]
     assert shown == ["0.0002000", "-0.0002000", "0.0002000", "0.0001000", "0.0000000"]

@@ -14,8 +14,7 @@ import pytest
 from builders.errors import BuildError
 from evaluation.errors import EvaluationError
 from evaluation.report.inputs import read_inputs
-from evaluation.stored import seal
-from tests.evaluation.report.stored import store_result
+from tests.evaluation.report.stored import store_result, write_sealed
 
 
 def edited(path: Path, **changes: Any) -> None:
@@ -24,7 +23,7 @@ def edited(path: Path, **changes: Any) -> None:
     for name, value in changes.items():
         part, _, key = name.partition("__")
         content[part][key] = value
-    path.write_text(json.dumps(seal(content, path.with_suffix(".parquet"))), encoding="utf-8")
+    write_sealed(path, content)
 
 
 @pytest.fixture

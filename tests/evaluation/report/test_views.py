@@ -13,7 +13,7 @@ from evaluation.report import WARNING, models, overview, ranks, report_text, wri
 from evaluation.report.inputs import Inputs, Model, read_inputs
 from evaluation.report.page import Figure, Table, Text
 from evaluation.report.tuning import families, stem, tuning
-from tests.evaluation.report.stored import store_result
+from tests.evaluation.report.stored import store_result, write_sealed
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,8 @@ def test_a_shift_says_what_to_pass_where_the_set_is_gone(few_results: Path, tmp_
         copy.parent.mkdir(parents=True)
         content = json.loads(path.read_text(encoding="utf-8"))
         content["dataset"]["source"] = "org/not-here"
-        copy.write_text(json.dumps(content), encoding="utf-8")
         copy.with_suffix(".parquet").write_bytes(path.with_suffix(".parquet").read_bytes())
+        write_sealed(copy, content)
     blocks = models.shift(read_inputs([tmp_path]))
     assert [block.text for block in blocks if isinstance(block, Text) and block.kind == "note"] == [
         "The rows of unqover-few 1.0.0 are not at org/not-here as they were scored. Pass the dataset folder beside the "
@@ -139,7 +139,7 @@ def test_the_verdict_says_who_is_worst_as_far_as_intervals_tell(
         path = store_result(tmp_path, few_folder, name, seed=seed)
         content = json.loads(path.read_text(encoding="utf-8"))
         content["metrics"]["mu"] |= {"n": 100} | entry(*values)
-        path.write_text(json.dumps(content), encoding="utf-8")
+        write_sealed(path, content)
     ((whose, sentences),) = overview.verdicts(read_inputs([tmp_path]))
     assert whose == "unqover-few 1.0.0, question-answering models:"
     assert said in sentences
