@@ -109,17 +109,18 @@ def build_aflite(
     check_version(spec.version)
     check_set_name(spec.folder_name)
     space = Workspace(work or inside(out, ".work", spec.folder_name))
-    for path in (inside(out, spec.folder_name), space.root / "lock"):
+    target = inside(out, spec.folder_name)
+    for path in (target, space.root / "lock"):
         check_outside(path)
-    with told_when_full(space.root), claimed(out / spec.folder_name), space.held():
+    with told_when_full(space.root), claimed(target), space.held():
         return _build(
-            spec, out, space, source=source, features=features, overwrite=overwrite, machine=machine or Machine()
+            spec, target, space, source=source, features=features, overwrite=overwrite, machine=machine or Machine()
         )
 
 
 def _build(
     spec: SetSpec,
-    out: Path,
+    target: Path,
     space: Workspace,
     *,
     source: Path | None,
@@ -133,7 +134,6 @@ def _build(
     recipe = None if features else make_recipe(spec, rows, machine)
     share = spec.share if recipe else 0.0
     inputs = _inputs(spec, rows, share, recipe, features)
-    target = inside(out, spec.folder_name)
     facts = _facts(spec, rows, share, features, inputs)
     if not overwrite and is_current(target, facts):
         return found(target)

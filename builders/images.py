@@ -24,7 +24,7 @@ _NOT_OPENED = {"EPS"}  # a program that Ghostscript would run
 
 
 def image_bytes(value: Mapping[str, Any]) -> bytes:
-    """Give the bytes of an image: those of the row, else those of the file of an image folder.
+    """Return the bytes of an image: those of the row, else those of the file of an image folder.
 
     Raises
     ------

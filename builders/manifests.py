@@ -148,6 +148,7 @@ def check_manifest(content: Any) -> None:
     check_set_name(manifest.name)
     check_version(manifest.version)
     check_names(manifest.configs)
+    _require(manifest.configs, {manifest.default_config}, "configs")
     for name in manifest.files:
         check_file_of_set(name)
     for config, splits in manifest.configs.items():

@@ -37,10 +37,15 @@ def check_names(configs: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise `BuildError` for a config or split name that the Hub takes but can never load again."""
     for config, splits in configs.items():
         if len(config) > _MOST or not _CONFIG.fullmatch(config):
-            raise BuildError(f"config name {_shown(config)} must be letters, digits and '_', joined by single '-'")
+            raise BuildError(
+                f"config name {_shown(config)} must be letters, digits and '_', joined by single '-', {_MOST} at most"
+            )
         for split in splits:
             if len(split) > _MOST or not _SPLIT.fullmatch(split):
-                raise BuildError(f"split name {_shown(split)} of config {config!r} must be letters, digits, '_' or '.'")
+                raise BuildError(
+                    f"split name {_shown(split)} of config {config!r} must be letters, digits, '_' or '.', "
+                    f"{_MOST} at most"
+                )
 
 
 def check_file_of_set(name: str) -> None:
@@ -51,7 +56,7 @@ def check_file_of_set(name: str) -> None:
 
 
 def inside(folder: Path, *names: str) -> Path:
-    """Give the path of `names`, one below the other, in `folder`; whoever a name is from, it leads nowhere else.
+    """Return the path of `names`, one below the other, in `folder`; whoever a name is from, it leads nowhere else.
 
     Raises
     ------
@@ -74,7 +79,7 @@ def is_file_name(name: str) -> bool:
 
 
 def as_file_name(text: str) -> str:
-    """Give a text as part of a file's name, with ``-`` for what cannot stand in one.
+    """Return a text as part of a file's name, with ``-`` for what cannot stand in one.
 
     Examples
     --------
@@ -85,7 +90,7 @@ def as_file_name(text: str) -> str:
 
 
 def as_set_name(text: str) -> str:
-    """Give a text as the name of a set, with ``-`` for what cannot stand in one.
+    """Return a text as the name of a set, with ``-`` for what cannot stand in one.
 
     Examples
     --------

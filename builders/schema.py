@@ -26,7 +26,7 @@ def own_sum(content: Mapping[str, Any]) -> str:
 
 
 def convert(content: Any, kind: type[T]) -> T:
-    """Give JSON as a `msgspec.Struct`; keys that it does not name may be there, as later versions have more.
+    """Return JSON as a `msgspec.Struct`; keys that it does not name may be there, as later versions have more.
 
     Raises
     ------

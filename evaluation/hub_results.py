@@ -116,7 +116,7 @@ def build_score_set(
     """
     check_version(version)
     stored = sorted(path for path in results.rglob("*.json") if path.with_suffix(".parquet").is_file())
-    contents = {path: content for path in stored if "metrics" in (content := read_stored(path))}
+    contents = {path: _public(content) for path in stored if "metrics" in (content := read_stored(path))}
     models = {path.parents[2].name for path in contents}
     if len(models) != 1:
         what = (
@@ -132,6 +132,7 @@ def build_score_set(
         raise EvaluationError(f"{results} holds two results on one version of a set; pass the folder of one commit")
     check_names(configs)
     check_set_name(name := as_set_name(f"scores-{model}"))
+    target = inside(out, name)
     facts = {
         "name": name,
         "title": f"Probe-set scores of {first['model']['name']}",
@@ -146,7 +147,7 @@ def build_score_set(
         "default_config": next(iter(configs)),
         "configs": configs,
     }
-    with new_folder(inside(out, name), overwrite=overwrite) as partial:
+    with new_folder(target, overwrite=overwrite) as partial:
         infos = []
         for path, result in contents.items():
             config = _config_of(result)
@@ -156,7 +157,23 @@ def build_score_set(
             size = {"rows": len(table), "bytes": table.nbytes, "download": path.with_suffix(".parquet").stat().st_size}
             infos.append(dataset_info(config, table.schema, {"test": size}))
         write_text(partial / "README.md", f"{front_matter(facts, infos)}\n{_card(contents.values())}")
-        return inside(out, name), write_manifest(partial, facts)
+        return target, write_manifest(partial, facts)
+
+
+def _public(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result without the folders of this machine, where its model and set may lie."""
+    model, dataset = result["model"], result["dataset"]
+    return {
+        **result,
+        "model": {**model, "name": _without_folders(model["name"])},
+        "dataset": {**dataset, "source": _without_folders(dataset["source"])},
+    }
+
+
+def _without_folders(name: str) -> str:
+    """The name of a folder without where it lies; an id on the Hub as it is."""
+    on_hub = name.count("/") <= 1 and not name.startswith((".", "/", "~")) and not Path(name).is_dir()
+    return name if on_hub else Path(name).name
 
 
 _KEPT = ("dataset", "settings", "metrics", "rows", "versions")

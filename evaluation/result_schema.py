@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from builders.names import is_file_name
+from builders.names import check_names, check_set_name, check_version, is_file_name
 from builders.schema import Count, Number, Share, Sum, Text, convert
 
 _Commit = Annotated[str, Meta(pattern=r"\A(sha256:)?[0-9a-f]{7,64}\Z")]
@@ -232,25 +232,30 @@ def check_content(content: Mapping[str, Any]) -> None:
     convert({"settings": content["settings"]}, _Scalars)
     if "metrics" in content:
         result = convert(content, _ProbeResult)
-        names = {"dataset.config": [result.dataset.config]}
+        check_set_name(result.dataset.name)
+        check_version(result.dataset.version)
+        check_names({result.dataset.config: {}})
+        paths = {}
         faults = _probe_faults(result)
-    else:
+    else:  # sets out of distribution have names and versions of their own
         result = convert(content, _ClassifierResult)
-        names = {"splits": [*result.splits]}
+        paths = {"dataset.name": result.dataset.name, "dataset.version": result.dataset.version}
+        paths |= {f"splits.{split}": split for split in result.splits}
         faults = _classifier_faults(result, content["splits"])
-    names |= {"dataset.name": [result.dataset.name], "dataset.version": [result.dataset.version]}
-    for where, some in {**names, "settings.protocol": [result.settings.protocol]}.items():
-        if odd := [name for name in some if not is_file_name(name)]:
-            raise ValueError(f"{where} must do as the name of a file or folder, not {odd[0][:100]!r}")
+    for where, name in {**paths, "settings.protocol": result.settings.protocol}.items():
+        if not is_file_name(name):
+            raise ValueError(f"{where} must do as the name of a file or folder, not {name[:100]!r}")
     if fault := next(iter(faults), None):
         raise ValueError(fault)
 
 
 def _probe_faults(result: _ProbeResult) -> Iterator[str]:
-    for name in ("mu", "eta"):
+    for name in _Metrics.__struct_fields__:
         found: _Estimate = getattr(result.metrics, name)
-        if found.low is not None and None in (found.high, found.corrected):
-            yield f"metrics.{name} must have high and corrected, as it has low"
+        if (found.low is None) != (found.high is None):
+            yield f"metrics.{name} must have low and high or neither"
+        if found.low is not None and found.corrected is None and name in ("mu", "eta"):
+            yield f"metrics.{name} must have corrected, as it has low and high"
     for name in _AXES:
         if (table := getattr(result.tables, name)) is None:
             continue

@@ -31,7 +31,7 @@ class NoResultError(EvaluationError):
 
 
 def seal(result: Mapping[str, Any], scores: Path) -> dict[str, Any]:
-    """Give a result with the rows and the SHA-256 of its Parquet, and with one of itself.
+    """Return a result with the rows and the SHA-256 of its Parquet, and with one of itself.
 
     Parameters
     ----------

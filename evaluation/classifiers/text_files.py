@@ -25,7 +25,7 @@ def read_text(path: Path) -> str:
 
 
 def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """Give where each line is and what is in it; blank lines are left out.
+    """Return where each line is and what is in it; blank lines are left out.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def rows_of(text: str, suffix: str, name: str) -> list[Any]:
-    """Give the values of a JSON, JSONL, CSV or TSV file, a row each; an object by pair ids becomes a row a key.
+    """Return the values of a JSON, JSONL, CSV or TSV file, a row each; an object by pair ids becomes a row a key.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report.charts import DIVERGING, PALETTE
-from evaluation.report.inputs import Inputs, Result, strongest
+from evaluation.report.inputs import Inputs, Result, config_files, strongest
 from evaluation.report.page import Block, Section, Text, View, rounded
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def names_of(inputs: Inputs, result: Result) -> Names | None:
     config = result.content["dataset"]["config"]
     asked = asked_column(config)
     columns = ["subject1", "subject2", "group1", "group2", "attribute", "attribute_class", asked]
-    files = built.files(built.manifest["configs"][config]["test"]["files"])
+    files = config_files(built, config)
     return names_in(pa.concat_tables(pq.read_table(f, columns=columns, read_dictionary=columns) for f in files), asked)
 
 

@@ -170,15 +170,29 @@ def _probe_rows(folder: str, revision: str, config: str) -> pa.Table:
     return open_probe_set(folder, config=config).rows
 
 
+def config_files(built: BuiltSet, config: str) -> list[Path]:
+    """Return the files of a config of a probe set that a result names.
+
+    Raises
+    ------
+    EvaluationError
+        If the set has no such config.
+    """
+    configs = built.manifest["configs"]
+    if config not in configs:
+        raise EvaluationError(
+            f"{built.folder} has no config {config!r}, which a result on it names: score the model again"
+        )
+    return built.files(configs[config]["test"]["files"])
+
+
 @lru_cache(maxsize=8)
 def _groups(folder: str, revision: str, config: str) -> dict[str, str]:
     import pyarrow.parquet as pq
 
     built = find_built(folder)
     groups: dict[str, str] = {}
-    if config not in built.manifest["configs"]:
-        raise EvaluationError(f"{folder} has no config {config!r}, which a result on it names: score the model again")
-    for file in built.files(built.manifest["configs"][config]["test"]["files"]):
+    for file in config_files(built, config):
         for number in (1, 2):
             names = pq.read_table(file, columns=[f"subject{number}", f"group{number}"])
             pairs = names.group_by(names.column_names).aggregate([])

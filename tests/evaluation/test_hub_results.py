@@ -54,6 +54,8 @@ def test_scores_become_a_folder_that_verifies_and_loads(done: Evaluated, tmp_pat
     assert 0 <= loaded[0]["s1_12"] <= 1
     card = (built / "README.md").read_text(encoding="utf-8")
     assert "measure stereotyping associations" in card
+    for place in (done.result["model"]["name"], done.result["dataset"]["source"]):  # folders of this machine
+        assert str(Path(place).parent) not in card + (built / "manifest.json").read_text(encoding="utf-8")
     with pytest.raises(BuildError, match="exists already"):
         build_score_set(done.path.parents[1], tmp_path / "out")
 

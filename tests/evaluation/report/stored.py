@@ -18,7 +18,6 @@ from evaluation.probe_sets import ProbeSet, open_probe_set
 from evaluation.run import Options
 from evaluation.sampling import sample_rows
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
-from evaluation.store import write_json
 from evaluation.stored import seal
 from evaluation.summary import summarize
 
@@ -92,4 +91,5 @@ def _scores(rows: pa.Table, bias: float, noise: float, seed: int) -> dict[str, A
 
 def write_sealed(path: Path, result: Mapping[str, Any]) -> None:
     """Write a result with the sums of itself and of the Parquet beside it, as scoring does."""
-    write_json(path, seal(json.loads(json.dumps(result)), path.with_suffix(".parquet")))
+    sealed = seal(json.loads(json.dumps(result)), path.with_suffix(".parquet"))
+    path.write_text(json.dumps(sealed), encoding="utf-8")

@@ -114,6 +114,12 @@ def test_what_is_no_input_is_refused_in_a_line(
             {"metrics__delta": {"value": 0.5, "n": 1, "low": None, "high": None}},
             r"`corrected` at `metrics\.delta`",
         ),
+        (
+            {"metrics__delta": {"value": 0.5, "n": 1, "low": 0.4, "high": None, "corrected": None}},
+            r"metrics\.delta must have low and high or neither",
+        ),
+        ({"dataset__version": "é"}, r"version must be MAJOR\.MINOR\.PATCH"),
+        ({"dataset__config": "é"}, r"config name 'é' must be"),
         ({"tables__subject": {"subject": ["Ann"]}}, r"missing required field `n` at `tables\.subject`"),
         ({"model__sha": None}, r"got `null` at `model\.sha`"),
         ({"dataset__config": None}, r"got `null` at `dataset\.config`"),
