@@ -190,7 +190,7 @@ class Repository:
 
     @contextlib.contextmanager
     def downloaded(self, sha: str, name: str) -> Iterator[Path]:
-        """Give one file of a commit, fetched anew into a folder of its own that goes when the block ends."""
+        """Yield one file of a commit, fetched anew into a folder of its own that goes when the block ends."""
         with _scratch() as folder:
 
             def download() -> Path:
@@ -275,7 +275,7 @@ class Repository:
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """Give a folder of our own in the system's temporary one; what a killed run leaves of it, `_sweep` takes."""
+    """Yield a folder of our own in the system's temporary one; what a killed run leaves of it, `_sweep` takes."""
     folder = Path(tempfile.gettempdir()) / f"{_SCRATCH}{secrets.token_hex(8)}"
     with held(folder.with_suffix(".lock"), HubError(f"{folder} is in use; run the same command again")):
         folder.mkdir(mode=0o700)
@@ -287,7 +287,9 @@ def _scratch() -> Iterator[Path]:
 
 def _sweep() -> None:
     """Remove what killed runs left in the temporary folder: all that no living process holds."""
-    left = {path.with_suffix("") for path in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*")}
+    ours = re.compile(rf"({re.escape(_SCRATCH)}[0-9a-f]{{16}})(\.lock)?")  # and nothing of the user's own
+    there = Path(tempfile.gettempdir())
+    left = {there / name[1] for path in there.glob(f"{_SCRATCH}*") if (name := ours.fullmatch(path.name))}
     for folder in left:
         with (
             contextlib.suppress(OSError, BuildError, HubError),  # of another user, or in use

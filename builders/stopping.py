@@ -90,8 +90,8 @@ def goes_on_from(place: Path | str) -> Iterator[None]:
     """Tell whoever stops the block where the same run goes on; a path counts if something is there then."""
     try:
         yield
-    except KeyboardInterrupt:
-        if _state.place is None and (isinstance(place, str) or place.exists()):
+    except BaseException:  # libraries make other errors of a signal
+        if _state.number is not None and _state.place is None and (isinstance(place, str) or place.exists()):
             _state.place = place
         raise
 

@@ -137,13 +137,15 @@ def test_what_a_killed_run_left_goes_with_the_next(
     pushing: HubServer, make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary" / "probesieve-hub-dead" / "qa").mkdir(parents=True)
-    (tmp_path / "temporary" / "probesieve-hub-dead.lock").touch()
-    living, other = tmp_path / "temporary" / "probesieve-hub-living", tmp_path / "temporary" / "mine"
-    living.mkdir()
-    other.mkdir()
-    with held(living.with_suffix(".lock"), RuntimeError()):
+    temporary, dead, living = tmp_path / "temporary", "probesieve-hub-" + "0" * 16, "probesieve-hub-" + "1" * 16
+    (temporary / dead / "qa").mkdir(parents=True)
+    (temporary / f"{dead}.lock").touch()
+    (temporary / living).mkdir()
+    own = ["probesieve-hub-notes", "probesieve-hub-notes.d"]  # of the user's
+    for name in own:
+        (temporary / name).mkdir()
+    with held(temporary / f"{living}.lock", RuntimeError()):
         push_folder(make_folder(), REPO)
-        assert sorted(path.name for path in living.parent.iterdir()) == ["mine", living.name, f"{living.name}.lock"]
+        assert sorted(path.name for path in temporary.iterdir()) == [living, f"{living}.lock", *own]
     push_folder(make_folder(), REPO)
-    assert [path.name for path in living.parent.iterdir()] == ["mine"]
+    assert sorted(path.name for path in temporary.iterdir()) == own

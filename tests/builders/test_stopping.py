@@ -43,17 +43,19 @@ def test_what_goes_on_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == f"stopped; run the same command again to go on from {tmp_path}\n"
 
 
-def test_an_error_that_a_library_makes_of_a_signal_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_that_a_library_makes_of_a_signal_is_told_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def swallowed() -> None:
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt as error:
             raise ImportError("numpy failed to import") from error
 
-    with pytest.raises(SystemExit) as ended, told_when_stopped():
+    with pytest.raises(SystemExit) as ended, told_when_stopped(), goes_on_from(tmp_path):
         swallowed()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == NOTHING
+    assert capsys.readouterr().err == f"stopped; run the same command again to go on from {tmp_path}\n"
 
 
 def test_a_second_signal_while_the_first_is_told_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
