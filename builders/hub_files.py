@@ -204,8 +204,11 @@ def remove_damaged(files: Iterable[Path]) -> list[str]:
 
 
 def remove(path: Path) -> None:
-    """Take a file out of the Hub's cache, so that it is fetched anew."""
-    for place in (path.resolve(), _blob(path), path):  # a blob may itself be a link
+    """Take a file out of the Hub's cache, so that it is fetched anew; what a link there leads to elsewhere stays."""
+    from huggingface_hub import constants
+
+    cache, end = Path(constants.HF_HUB_CACHE).resolve(), path.resolve()
+    for place in (_blob(path), path, *([end] if cache in end.parents else [])):
         place.unlink(missing_ok=True)
 
 
