@@ -301,6 +301,10 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
+    except ImportError as error:
+        message, code = f"{error.name or 'a library'} could not be loaded: {error}; is it whole, and memory enough?", 2
+    except MemoryError as error:
+        message, code = f"memory is not enough ({str(error) or 'nothing more could be had'}): raise the limit", 2
     say(f"error: {one_line(message, most=MOST_SIGNS)}", error=True)
     sys.exit(code)
 
