@@ -82,10 +82,14 @@ def test_bad_input_is_one_line_and_exit_code_2(args: tuple[str, ...], message: s
     [
         (
             ImportError("libtorch.so: failed to map segment", name="torch"),
-            "torch could not be loaded: libtorch.so: failed",
+            "torch could not be loaded (libtorch.so: failed",
+        ),
+        (
+            ImportError("libtorch.so: failed to map segment", name="_C"),
+            "tests could not be loaded (libtorch.so: failed",
         ),
         (MemoryError("Unable to allocate 3 TiB"), "memory is not enough (Unable to allocate 3 TiB)"),
-        (MemoryError(), "memory is not enough (nothing more could be had)"),
+        (MemoryError(), "memory is not enough (no more could be had)"),
     ],
 )
 def test_what_cannot_be_loaded_is_one_line(
