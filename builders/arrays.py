@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from unqover_data.errors import one_line
 
 
 def open_npy(path: Path) -> NDArray[Any]:
@@ -27,4 +30,12 @@ def open_npy(path: Path) -> NDArray[Any]:
     except OSError:
         raise
     except Exception as error:  # NumPy parses the header as Python, with whatever that raises
-        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
+        raise ValueError(_reason(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    """NumPy's reason in one line, unless it repeats what the header holds."""
+    reason = one_line(error)
+    if not isinstance(error, ValueError) or re.search("header|descr|malformed", reason, re.IGNORECASE):
+        return "its header is damaged: write it anew with numpy.save"
+    return reason

@@ -42,7 +42,8 @@ def check_embedded(rows: Dataset, where: str, *, but: str | None = None) -> None
             start += len(chunk)
 
 
-def _is_media(kind: pa.DataType) -> bool:
+def holds_media(kind: pa.DataType) -> bool:
+    """Whether a type is that of images or other media: bytes and a path."""
     return bool(pa.types.is_struct(kind)) and {field.name for field in kind} == {"bytes", "path"}
 
 
@@ -53,13 +54,13 @@ def _is_list(kind: pa.DataType) -> bool:
 def _may_point(kind: pa.DataType) -> bool:
     if _is_list(kind):
         return _may_point(kind.value_type)
-    return _is_media(kind) or (pa.types.is_struct(kind) and any(_may_point(field.type) for field in kind))
+    return holds_media(kind) or (pa.types.is_struct(kind) and any(_may_point(field.type) for field in kind))
 
 
 def _pointing(values: Any) -> NDArray[np.bool_]:
     """Which rows hold media without bytes, at any depth."""
     found = np.zeros(len(values), bool)
-    if _is_media(values.type):
+    if holds_media(values.type):
         lacking = pc.and_(values.is_valid(), pc.struct_field(values, "bytes").is_null())
         found |= lacking.to_numpy(zero_copy_only=False)
     elif pa.types.is_struct(values.type):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -301,8 +302,20 @@ def _run(commands: typer.Typer, args: list[str]) -> None:
         message, code = f"{error.format_message()}{_see(error)}", 2
     except OSError as error:
         message, code = f"{error.filename or 'the system'}: {error.strerror or error}", 2
+    except ImportError as error:
+        message, code = f"{_library(error)} could not be loaded ({error}): install it anew, or allow more memory", 2
+    except MemoryError as error:
+        message, code = f"memory is not enough ({str(error) or 'no more could be had'}): allow more", 2
     say(f"error: {one_line(message, most=MOST_SIGNS)}", error=True)
     sys.exit(code)
+
+
+def _library(error: ImportError) -> str:
+    """What could not be loaded; a part of it in C has a name of its own, and the module that wants it tells whose."""
+    if error.name and not error.name.startswith("_"):
+        return error.name
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals["__name__"]).partition(".")[0]
 
 
 def _see(error: typer.TyperException) -> str:

@@ -16,7 +16,7 @@ from builders.sources.labels import label_codes, label_names
 from builders.sources.raw import RawSource, listed, open_arrow, stored, write_arrow
 from builders.sources.rows import SourceRows
 from builders.sources.spec import IMAGE, LABEL, OURS, SourceSpec
-from builders.sources.values import check_values
+from builders.sources.values import check_values, with_types
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -38,6 +38,7 @@ def arrange(raw: RawSource, spec: SourceSpec, work: Path) -> SourceRows:
     _check_splits(raw, spec)
     for split, rows in raw.splits.items():
         check_values(rows, split, of_files=raw.of_files)
+    raw = with_types(raw, work)
     columns = next(iter(raw.splits.values())).column_names
     inputs, label = _choose_columns(columns, spec)
     _check_names(columns, inputs, label)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from builders.embedded import holds_media
 from builders.errors import HubError
 from builders.hub import resolve_revision
 from builders.hub_errors import Asked, ask, missing_offline, offline
@@ -12,8 +15,11 @@ from builders.hub_files import fetch, note, noted
 from builders.sources.arrange import check_filtered
 from builders.sources.declared import check_declared
 from builders.sources.raw import RawSource, innermost, listed
-from builders.sources.spec import SourceSpec
+from builders.sources.spec import IMAGE, SourceSpec
 from unqover_data.errors import one_line
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 def read_hub(spec: SourceSpec) -> RawSource:
@@ -30,9 +36,10 @@ def read_hub(spec: SourceSpec) -> RawSource:
     sha = _resolve(name, spec)
     asked = Asked("load", name, "dataset", sha)
     if offline():
-        loaded = _as_prepared(asked, spec)
+        loaded, files = _as_prepared(asked, spec)
         splits = list(loaded)
         check_filtered(splits, spec)
+        folder = fetch(name, sha, files, "dataset")
     else:
         check_declared(name, sha)
         builder = _builder(asked, spec.config)
@@ -40,11 +47,15 @@ def read_hub(spec: SourceSpec) -> RawSource:
         if not files:
             raise HubError(f"commit {sha[:12]} of {name} could not be had: check the network and run the same again")
         check_filtered(splits, spec)
-        fetch(name, sha, files, "dataset")
+        folder = fetch(name, sha, files, "dataset")
         loaded = _loaded(builder, f"{name} at {sha[:12]}")
-        note(asked, sha, _prepared(spec), {"config_name": builder.config.name, "version": str(builder.config.version)})
+        files = files if any(map(_paths, loaded.values())) else []
+        made = {"config_name": builder.config.name, "version": str(builder.config.version), "images": files}
+        note(asked, sha, _prepared(spec), made)
     origin = f"{name}, config {spec.config} (Hub)" if spec.config else f"{name} (Hub)"
-    return RawSource({split: loaded[split] for split in splits}, sha, origin)
+    own = {str(folder / file) for file in files}
+    of_files = all(own.issuperset(_paths(rows)) for rows in loaded.values())
+    return RawSource({split: loaded[split] for split in splits}, sha, origin, of_files=of_files)
 
 
 def _files(builder: Any, sha: str) -> tuple[list[str], list[str]]:
@@ -54,22 +65,32 @@ def _files(builder: Any, sha: str) -> tuple[list[str], list[str]]:
     return list(data), [path for _, _, path in parts] if all(path for _, _, path in parts) else []
 
 
+def _paths(rows: Dataset) -> set[str | None]:
+    """Where the images lie that have no bytes in their rows."""
+    if IMAGE not in rows.column_names or not holds_media(rows.data.schema.field(IMAGE).type):
+        return set()
+    images = rows.data.column(IMAGE)
+    lacking = pc.and_(images.is_valid(), pc.struct_field(images, "bytes").is_null())
+    return set(pc.struct_field(images, "path").filter(lacking).to_pylist())
+
+
 def _prepared(spec: SourceSpec) -> str:
     return f"prepared-{spec.config or ''}"
 
 
-def _as_prepared(asked: Asked, spec: SourceSpec) -> Any:
-    """Return what `datasets` made of the commit in an earlier run, without a network."""
+def _as_prepared(asked: Asked, spec: SourceSpec) -> tuple[Any, list[str]]:
+    """Return what `datasets` made of the commit in an earlier run, and the files that it reads images of."""
     from datasets.packaged_modules.cache.cache import Cache
 
     sha, name = str(asked.revision), asked.repo
     made = noted(asked, sha, _prepared(spec))
     if not isinstance(made, dict):
         raise HubError(missing_offline(asked))
+    files = made.pop("images", [])
     builder = Cache(repo_id=name, dataset_name=name.split("/")[-1], hash=sha, **made)
     if not Path(builder.cache_dir, "dataset_info.json").is_file():
         raise HubError(missing_offline(asked))
-    return _loaded(builder, f"{name} at {sha[:12]}")
+    return _loaded(builder, f"{name} at {sha[:12]}"), files
 
 
 def _resolve(name: str, spec: SourceSpec) -> str:

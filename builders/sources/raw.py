@@ -26,7 +26,8 @@ _LAYOUT = 1  # of what `stored` keeps; raise it when a reader writes other rows 
 class RawSource:
     """All rows of all splits under the source's own column names, the same in every split; see `SourceRows`.
 
-    `of_files` says that the images are paths of files, which the reader itself has found in the user's folder.
+    `of_files` says that the images are paths of files, which the reader itself has found in the user's folder, or
+    has fetched of the revision.
     """
 
     splits: Mapping[str, Dataset]

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -277,3 +279,19 @@ def test_baseline_has_the_size_of_the_kept_rows_and_no_warmup_rows() -> None:
 def test_bad_values_are_named(built: Built, tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(BuildError, match=message):
         build_again(built, override, out=tmp_path)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_columns_that_are_null_inside_are_kept(tmp_path: Path, suffix: str) -> None:
+    nested = {"struct": {"a": None, "b": 1}, "deep": {"a": {"z": None}}, "list": [None], "both": [{"a": None, "b": 2}]}
+    write_features(tmp_path / "features.npy", write_source(tmp_path / "source"))
+    for path in (tmp_path / "source").iterdir():
+        rows = [{**json.loads(line), **nested} for line in path.read_text().splitlines()]
+        path.write_text("\n".join(map(json.dumps, rows)))
+        if suffix == ".parquet":
+            pq.write_table(pa.Table.from_pylist(rows), path.with_suffix(suffix))
+            path.unlink()
+    places = {"source": tmp_path / "source", "features": tmp_path / "features.npy"}
+    built = build_aflite(spec_of(), tmp_path / "out", **places)
+    for split in load(built.folder, "filtered", tmp_path / "cache").values():
+        assert all({name: row[name] for name in nested} == nested for row in split)

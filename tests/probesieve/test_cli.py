@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from probesieve import cli
 from tests.hub_fixtures import REPO, TOKEN
 from tests.hub_server import HubServer
 
@@ -74,6 +75,36 @@ def test_bad_input_is_one_line_and_exit_code_2(args: tuple[str, ...], message: s
     assert refused.stdout == ""
     assert message in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (
+            ImportError("libtorch.so: failed to map segment", name="torch"),
+            "torch could not be loaded (libtorch.so: failed",
+        ),
+        (
+            ImportError("libtorch.so: failed to map segment", name="_C"),
+            "tests could not be loaded (libtorch.so: failed",
+        ),
+        (MemoryError("Unable to allocate 3 TiB"), "memory is not enough (Unable to allocate 3 TiB)"),
+        (MemoryError(), "memory is not enough (no more could be had)"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(
+    fault: Exception, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(cli, "guard_warnings", lambda: None)
+    with pytest.raises(SystemExit) as caught:
+        cli._run(fail, [])
+    assert caught.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {message}")
+    assert len(told.splitlines()) == 1
 
 
 def test_build_reports_what_it_built_and_how_to_load_it(tmp_path: Path) -> None:

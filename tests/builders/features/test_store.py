@@ -260,6 +260,14 @@ def test_headers_that_lie_are_refused(tmp_path, content):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("descr", ["f()", "[" * 500, "'<zz" + "z" * 500 + "'"])
+def test_a_damaged_header_is_not_repeated(tmp_path, descr):
+    (tmp_path / "a.npy").write_bytes(header("(3, 2)", descr))
+    with pytest.raises(BuildError, match="its header is damaged: write it anew") as raised:
+        read_features(tmp_path / "a.npy", n_rows=ROWS)
+    assert not [word for word in ("ast", "malformed", "[[", "zz") if word in str(raised.value)]
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"features": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 240]}}', "[" * 9000]
 )

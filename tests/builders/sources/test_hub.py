@@ -126,6 +126,20 @@ def test_images_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
     assert [row["source_index"] for row in train["rows"]] == [0, 2]
 
 
+def test_files_of_images_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
+    names = [f"train/{'cat' if grey < 2 else 'dog'}/{grey}.png" for grey in range(4)]
+    put(hub, {name: File(png(grey), lfs=grey > 1) for grey, name in enumerate(names)}, "org/pets")
+    asked = {"spec": {"id": "org/pets", "inputs": {"image": "image"}}}
+    online = read(hub, tmp_path, asked)
+    train = online[0]["result"]["splits"]["train"]
+    assert (train["names"], train["pixels"]) == (["cat", "dog"], [0, 1, 2, 3])
+    assert read(hub, tmp_path, asked, offline=True) == online
+    (snapshot,) = tmp_path.glob("home/hub/datasets--org--pets/snapshots/*")
+    (snapshot / names[2]).resolve().write_bytes(png(7))
+    error(read(hub, tmp_path, asked, offline=True)[0], f"{names[2]} of org/pets was damaged in the cache")
+    assert read(hub, tmp_path, asked) == online
+
+
 def test_what_is_not_there_is_named_with_what_is(hub: HubServer, snli: Repo, tmp_path: Path) -> None:
     card = "---\nconfigs:\n" + "".join(
         f"- config_name: {name}\n  data_files:\n  - split: train\n    path: {name}/train.parquet\n"
