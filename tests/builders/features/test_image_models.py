@@ -152,6 +152,11 @@ def test_a_pickle_that_holds_code_is_refused_and_a_broken_one_is_damaged(saved: 
     torch.save({**state, "hook": json.dumps}, file)
     with pytest.raises(BuildError, match=r"weights.pth has weights in a pickle .* \(json.dumps\): it is refused"):
         recipe(weights=str(file)).load(None)
+    torch.save(state, file, pickle_protocol=3)  # of which torch warns, and warnings are errors here
+    recipe(weights=str(file)).load(None)
+    torch.save(state, file, pickle_protocol=4)
+    with pytest.raises(BuildError, match=r"weights.pth has weights in a pickle of protocol 4 or later, .* convert"):
+        recipe(weights=str(file)).load(None)
     torch.save(state, file)
     file.write_bytes(file.read_bytes()[:3000])
     with pytest.raises(BuildError, match=r"weights.pth has damaged weights \(.*\): get them again"):
