@@ -122,7 +122,8 @@ def check_layers(model: Any, unexpected: Iterable[str]) -> None:
         return  # layers that predict further tokens lie behind the last and are left out by design
     stacks: dict[str, set[int]] = defaultdict(set)
     own = f"{model.base_model_prefix}."
-    for key in model.state_dict():
+    keys = list(model.state_dict())
+    for key in [key for key in keys if key.startswith(own)] or keys:  # a head's parts are no layers
         if numbered := _NUMBERED.match(key.removeprefix(own)):
             stacks[numbered[1]].add(int(numbered[2]))
     for key in sorted(unexpected):

@@ -169,7 +169,7 @@ class Code:
         ("old", None),
         (
             "later",
-            r"pickle of protocol 4 or later, .* does not read: it is refused, because .* could run code; convert",
+            r"pickle of protocol 4 or later, which .* not read: it is refused, because .* run code; convert",
         ),
         ("later code", r"pickle of protocol 4 or later, which .*: it is refused, because .* could run code; convert"),
         ("code", r"pickle that holds more than tensors \(print\): it is refused, because .* could run code; convert"),
