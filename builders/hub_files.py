@@ -19,13 +19,16 @@ from typing import Any
 
 from builders.errors import HubError
 from builders.hub_errors import Asked, Kind, ask, missing_offline, offline, told, without_xet_elsewhere
+from builders.names import is_file_name
+from unqover_data.files import FileError
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 _SMALL = 16 * 2**20  # bytes up to which a cached file is hashed each time it is used
 # What a tokenizer or processor of transformers may be made of, at the top of a repository.
 _SIDE_FILES = re.compile(r"[^/]+\.(json|txt|model|jinja|tiktoken|spm|bpe|codes)|[^/]*(vocab|tokenizer)[^/]*")
 _NO_SIDE_FILES = re.compile(r".*\.(index\.json|safetensors|bin|h5|msgpack|onnx|pt|py|md)")
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_WEIGHTS = ("model.safetensors", INDEXES[0], "pytorch_model.bin", INDEXES[1])
 _TIMM_WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # timm saves either, or both
 
 
@@ -118,9 +121,27 @@ def fetch_timm(repo: str, sha: str) -> Path:
 def _shards(repo: str, sha: str, index: str) -> list[str]:
     path = fetch(repo, sha, [index], "model") / index
     try:
-        return sorted({str(name) for name in json.loads(path.read_bytes())["weight_map"].values()})
+        return shards_of(path)
+    except FileError as error:
+        raise HubError(f"{repo} at {sha[:12]}: {index} {error}; give another revision") from error
+
+
+def shards_of(index: Path) -> list[str]:
+    """Return the files of weights that an index names, all beside it.
+
+    Raises
+    ------
+    FileError
+        If it names none, or what is elsewhere.
+    """
+    try:
+        names = sorted({str(name) for name in json.loads(index.read_bytes())["weight_map"].values()})
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise HubError(f"{repo} at {sha[:12]}: {index} names no weights; give another revision") from error
+        raise FileError("names no weights") from error
+    for name in names:
+        if not is_file_name(name):
+            raise FileError(f"names weights in {name!r}, which is no file beside it")
+    return names
 
 
 def files_of(repo: str, sha: str, kind: Kind) -> dict[str, int]:

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from builders.errors import HubError
-from builders.features.checkpoints import first_line, quiet
-from builders.features.model_config import check_fits
-from builders.features.weight_errors import weights_line
+from builders.features.checkpoints import first_line, loading_line, quiet
+from builders.features.model_config import check_fits, check_layers
 from evaluation.errors import EvaluationError
 from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice
-from unqover_data.files import FileError
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -147,6 +145,7 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
             **{typed: getattr(torch, dtype)},
             **own,
         )
+        check_layers(model, info["unexpected_keys"])
         maker = getattr(transformers, auto_class).from_pretrained(folder, **own)
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
     missing = {key for key in {*info["missing_keys"], *mismatched} if kind in CLASSIFIERS or not _POOLER.search(key)}
@@ -216,12 +215,5 @@ def _told(ref: ModelRef, head: str) -> Iterator[None]:
         yield
     except HubError:
         raise
-    except ImportError as error:
-        raise EvaluationError(f"{ref.name} needs a package that is not installed: {first_line(error)}") from None
-    except FileError as error:
-        raise EvaluationError(f"{ref.name}: config.json {error}; download the model again") from None
     except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
-        if line := weights_line(error, ref.folder.iterdir()):
-            raise EvaluationError(f"{ref.name} has {line}") from None
-        line = first_line(error).replace(str(ref.folder), ref.name)
-        raise EvaluationError(f"{ref.name} cannot be loaded as {head} model: {line}") from None
+        raise EvaluationError(loading_line(error, ref.name, ref.folder, f"loaded as {head} model")) from None

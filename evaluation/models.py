@@ -111,7 +111,7 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
     try:
         config = read_config(config_path)
     except FileError as error:
-        raise EvaluationError(f"{name}: config.json {error}; download the model again") from error
+        raise EvaluationError(f"{name}: config.json {error}; get the model again") from error
     library: Library = "timm" if _is_timm(config) else "transformers"
     return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local, library)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders.errors import BuildError, HubError
-from builders.features.model_config import check_fits, read_config
-from builders.features.weight_errors import weights_line
+from builders.features.model_config import ModelFileError, check_fits, check_layers, read_config
+from builders.features.weight_errors import quiet_pickles, weights_line
 from builders.folder import sha256
 from builders.hub_files import fetch_transformers, pin_model
 from unqover_data.errors import one_line
@@ -147,6 +147,7 @@ def load_weights(checkpoint: Checkpoint, auto_class: str, *, dtype: str, **confi
             output_loading_info=True,
             ignore_mismatched_sizes=True,
         )
+        check_layers(model, info["unexpected_keys"])
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
     chance = {key for key in {*info["missing_keys"], *mismatched} if not _COMPUTED.search(key)}
     return model.eval(), chance
@@ -218,7 +219,7 @@ def _most_tokens(model: Any) -> int | None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what transformers logs and its bars off the terminal: what matters in it is raised."""
+    """Keep off the terminal what transformers logs, its bars and torch's warnings: what matters in it is raised."""
     import transformers
 
     logging: Any = transformers.logging
@@ -226,7 +227,8 @@ def quiet() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with quiet_pickles():
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if bars:
@@ -236,30 +238,50 @@ def quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def told(checkpoint: Checkpoint) -> Iterator[None]:
     """Turn what loading raises into one line."""
-    name = checkpoint.name
     try:
         yield
     except (BuildError, HubError):
         raise
-    except ImportError as error:
-        raise BuildError(f"model {name} needs a package that is not installed: {first_line(error)}") from None
-    except FileError as error:
-        raise BuildError(f"model {name}: config.json {error}; get the model again") from None
     except Exception as error:  # whatever a configuration or a tokenizer of somebody else's may raise
-        if line := weights_line(error, checkpoint.folder.iterdir()):
-            raise BuildError(f"model {name} has {line}") from None
-        line = first_line(error).replace(str(checkpoint.folder), name)
-        if "trust_remote_code" in str(error):
-            line = "it needs code of its own, which is never run; give a model that transformers knows"
-        elif "Unrecognized configuration class" in str(error):
-            line = "transformers has no sequence classifier of its architecture; give another encoder"
-        raise BuildError(f"model {name} cannot be used: {line}") from None
+        raise BuildError(f"model {loading_line(error, checkpoint.name, checkpoint.folder, 'used')}") from None
+
+
+def loading_line(error: Exception, name: str, folder: Path, how: str) -> str:
+    """Say in one line what an error means that loading a model, or its first use, raised.
+
+    Parameters
+    ----------
+    error : Exception
+        Of any kind.
+    name : str
+        What the model is called.
+    folder : Path
+        Where its files are.
+    how : str
+        What it "cannot be", where nothing better is known.
+    """
+    if isinstance(error, ImportError):
+        return f"{name} needs a package that is not installed: {first_line(error)}"
+    if isinstance(error, ModelFileError):
+        return f"{name}: {error}"
+    if isinstance(error, FileError):
+        return f"{name}: config.json {error}; get the model again"
+    if line := weights_line(error, folder.iterdir()):
+        return f"{name} has {line}"
+    line = first_line(error).replace(str(folder), name)
+    if isinstance(error, KeyError) and " " not in line:
+        line = f"its files lack {line}, or name it and transformers does not know it"
+    elif "trust_remote_code" in str(error):
+        line = "it needs code of its own, which is never run; give a model that transformers knows"
+    elif "Unrecognized configuration class" in str(error):
+        line = "transformers has no such model of its architecture; give another model"
+    return f"{name} cannot be {how}: {line}"
 
 
 def first_line(error: BaseException) -> str:
-    """First line of an error that says something, cut to what a terminal takes."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return one_line(lines[0] if lines else type(error).__name__)
+    """First line of an error that says something, with the next if it only leads to that, cut for a terminal."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return one_line(" ".join(lines[:2] if lines[0].endswith(":") else lines[:1]))
 
 
 def fields_that_differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

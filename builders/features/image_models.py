@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from builders.errors import BuildError
 from builders.features.model_config import read_config
-from builders.features.weight_errors import LOADING_ERRORS, weights_line
+from builders.features.weight_errors import LOADING_ERRORS, quiet_pickles, weights_line
 from builders.folder import sha256
 from builders.hub_files import fetch_timm, pin_model
 from unqover_data.errors import one_line
@@ -271,7 +271,8 @@ def read_weights(file: Path) -> dict[str, Any]:
     try:
         if file.suffix == ".safetensors":
             return load_file(file)
-        state = torch.load(file, map_location="cpu", weights_only=True)
+        with quiet_pickles():
+            state = torch.load(file, map_location="cpu", weights_only=True)
     except LOADING_ERRORS as error:
         line = weights_line(error, [file]) or f"weights that cannot be read: {one_line(error)}"
         raise BuildError(f"{file} has {line}") from error

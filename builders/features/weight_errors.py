@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import re
+import warnings
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -19,9 +21,10 @@ _CODE = re.compile(
     r"was not an allowed global|whose module \S+ is blocked|unrecognized function|Can only build|"
     r"Can only create new object|weights_only=True`+ with (TorchScript|legacy|files saved in the legacy)"
 )
+# What torch's safe reader says of the codes that pickles have from protocol 4 on, of which it reads none.
+_LATER_PICKLE = re.compile(r"Unsupported operand 1(4\d|5[0-2])\b")
+_WARNS = r"Detected pickle protocol|'torch\.load' received a zip file that looks like"
 _BROKEN_ZIP = re.compile(r"PytorchStreamReader|failed finding central directory|unexpected EOF|file in archive")
-
-
 _DAMAGED = (SafetensorError, pickle.UnpicklingError, EOFError)
 # All that loading a model raises for what is wrong with its files.
 LOADING_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, *_DAMAGED)
@@ -52,12 +55,26 @@ def weights_line(error: BaseException, files: Iterable[Path]) -> str | None:
                 f"weights in a pickle that holds more than tensors{what}: it is refused, because reading it could run "
                 "code; convert the weights to safetensors, or pass a model that has them"
             )
+        if _LATER_PICKLE.search(str(cause)):
+            return (
+                "weights in a pickle of protocol 4 or later, which torch's safe reader does not read: it is refused, "
+                "because reading it otherwise could run code; convert the weights to safetensors, or pass a model that "
+                "has them"
+            )
         if cut or isinstance(cause, _DAMAGED) or (isinstance(cause, RuntimeError) and _BROKEN_ZIP.search(str(cause))):
             said = f"{cut[0]} ends too early" if cut else one_line(str(cause).split(" In PyTorch 2.6")[0], most=160)
             if removed := remove_damaged(files):
                 return f"damaged weights in the Hub's cache: {', '.join(removed)} removed; run the same command again"
             return f"damaged weights ({said}): get them again"
     return None
+
+
+@contextlib.contextmanager
+def quiet_pickles() -> Iterator[None]:
+    """Keep torch's warnings of pickles off the terminal: one that it cannot read is told, see `weights_line`."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _WARNS, UserWarning)
+        yield
 
 
 def _is_cut(path: Path) -> bool:

@@ -175,6 +175,11 @@ def test_weights_in_shards_and_of_pytorch(hub_here: HubServer, tmp_path: Path) -
     sha = hub_here.publish("org/sharded", folder, kind="models")
     held = {"config.json", "model.safetensors.index.json", "model-1.safetensors", "model-2.safetensors"}
     assert cached(fetch_transformers("org/sharded", sha)) == held
+    index["weight_map"]["b"] = "../model-2.safetensors"
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    sha = hub_here.publish("org/sharded", folder, kind="models")
+    with pytest.raises(HubError, match=r"names weights in '../model-2.safetensors', which is no file beside it; give"):
+        fetch_transformers("org/sharded", sha)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

@@ -370,5 +370,5 @@ def test_a_model_that_is_no_classifier_or_brings_code_is_refused(tmp_path, bert,
     own = changed("own", model_type="own-type", auto_map={"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"})
     refused("code of its own, which is never run", lambda: recipe_of(own).load(None))
     clip = changed("vision", model_type="clip_vision_model", architectures=["CLIPVisionModel"])
-    says = "no sequence classifier of its architecture"
+    says = "transformers has no such model of its architecture"
     refused(says, lambda: recipe_of(clip).train(make_rows(20), tmp_path / "run", seed=0))
