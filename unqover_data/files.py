@@ -1,6 +1,7 @@
 """Reads TOML and JSON within limits that no honest file meets, so that odd ones end with a line.
 
-Files are of 4 MiB at most, tables and lists are nested 32 deep at most, whole numbers have 64 bits.
+Files are of 4 MiB at most, tables and lists are nested 32 deep at most, whole numbers have 64 bits
+(in JSON with a sign or without one).
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 
 MOST_BYTES = 4 * 2**20
 MOST_LEVELS = 32
-_WHOLE = range(-(2**63), 2**63)
-_MOST_DIGITS = len(str(2**63)) + 1  # with a sign
+_TOML_WHOLE = range(-(2**63), 2**63)
+_JSON_WHOLE = range(-(2**63), 2**64)  # data may have hashes without a sign
+_MOST_DIGITS = len(str(2**64))  # as many as -2**63 has with its sign
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 _HALF = re.compile("[\ud800-\udfff]")
 _TOO_DEEP = f"is nested more than {MOST_LEVELS} deep"
 _TOO_LONG = "holds a whole number of more than 64 bits"
+_OUTSIDE = "holds a whole number outside -2^63 to 2^64-1"
 
 
 class FileError(ValueError):
@@ -95,8 +98,8 @@ def json_of(text: str | bytes, *, unique: bool = False) -> Any:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS or (number := int(digits)) not in _WHOLE:
-        raise FileError(_TOO_LONG)
+    if len(digits) > _MOST_DIGITS or (number := int(digits)) not in _JSON_WHOLE:
+        raise FileError(_OUTSIDE)
     return number
 
 
@@ -134,7 +137,7 @@ def _values(found: Any) -> list[Any]:
     every: list[Any] = []
     level = [found]
     for _ in range(MOST_LEVELS + 1):
-        if any(isinstance(value, int) and value not in _WHOLE for value in level):
+        if any(isinstance(value, int) and value not in _TOML_WHOLE for value in level):
             raise FileError(_TOO_LONG)
         every += level
         tables = [item for value in level if isinstance(value, dict) for item in (*value, *value.values())]

@@ -139,13 +139,21 @@ def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
     ------
     EvaluationError
         If nothing that the file has finds any row; if a row has two predictions; if numbers of rows begin with 1 or go
-        beyond the split.
+        beyond the split; if two names of a row contradict each other.
     """
-    tried = []
-    for how, places in _ways(file, rows):
-        if (places >= 0).any():
-            return places, how
-        tried.append(how)
+    tried: list[str] = []
+    surest: _Way | None = None
+    for way in _ways(file, rows):
+        if surest is None and way.numbers is not None:
+            _check_range(file, way.column, way.numbers, rows)
+        if not (way.places >= 0).any():
+            tried.append(way.column)
+        elif surest is None:
+            surest = way
+        else:
+            _check_same_rows(file, rows, surest, way)
+    if surest is not None:
+        return surest.places, surest.how
     if tried:
         raise EvaluationError(
             f"none of the {len(rows):,} rows is in {file.name}, sought by {' and '.join(tried)}: is it of another "
@@ -160,38 +168,69 @@ def locate(file: PredictionFile, rows: Rows) -> tuple[Ints, str]:
     )
 
 
-def _ways(file: PredictionFile, rows: Rows) -> Iterator[tuple[str, Ints]]:
+@dataclass(frozen=True)
+class _Way:
+    """How the predictions of the rows are found: by what kind of name, in which column of the file."""
+
+    how: str
+    column: str
+    places: Ints
+    numbers: Sequence[int] | None = None
+
+
+def _ways(file: PredictionFile, rows: Rows) -> Iterator[_Way]:
+    column, indexes = file.column("index", "index"), file.indexes
     if file.source_index is not None:
-        _check_range(file, "source_index", file.source_index, rows)
+        name = file.column("source_index", "source_index")
         numbers = [int(number) for number in rows.source_index]
-        yield "source_index", match_keys(numbers, file.source_index, what=f"{file.name}: source_index")
+        found = match_keys(numbers, file.source_index, what=f"{file.name}: {name}")
+        yield _Way("source_index", name, found, file.source_index)
     if rows.pair_ids is not None and len(set(rows.pair_ids)) == len(rows):
-        for ids in (file.pair_ids, file.indexes):
+        for ids, name in ((file.pair_ids, file.column("pair_id", "pair id")), (indexes, column)):
             if ids is not None:
-                yield "pair id", match_keys(rows.pair_ids, ids, what=f"{file.name}: pair id")
+                found = match_keys(rows.pair_ids, ids, what=f"{file.name}: {name}")
+                if ids is not indexes or (found >= 0).any():
+                    yield _Way("pair id", name, found)
+                    indexes = None if ids is indexes else indexes  # these are ids, not numbers of rows
     if file.pairs is not None and rows.pairs is not None:
         _check_one_each(file, file.pairs, rows.pairs)
-        yield "text", match_pairs(rows.pairs, file.pairs)
-    if file.indexes is not None and all(index.isdecimal() and len(index) <= _DIGITS for index in file.indexes):
-        indexes = [int(index) for index in file.indexes]
-        _check_range(file, "index", indexes, rows)
-        among_labelled = len(file) == len(rows) > max(indexes)
+        yield _Way("text", "text", match_pairs(rows.pairs, file.pairs))
+    if indexes is not None and all(index.isdecimal() and len(index) <= _DIGITS for index in indexes):
+        of_rows = [int(index) for index in indexes]
+        among_labelled = len(file) == len(rows) > max(of_rows)
         counted = _places(rows, len(file)) if among_labelled else rows.source_index
-        yield "index", match_keys([int(place) for place in counted], indexes, what=f"{file.name}: index")
+        found = match_keys([int(place) for place in counted], of_rows, what=f"{file.name}: {column}")
+        yield _Way("index", column, found, of_rows)
+    elif indexes is not None and rows.pair_ids is not None:
+        yield _Way("pair id", column, np.full(len(rows), -1, dtype=np.int64))
     nameless = (file.source_index, file.pair_ids, file.pairs, file.indexes) == (None,) * 4
     if nameless and len(file) in _lengths(rows):
-        yield "order", _places(rows, len(file))
+        yield _Way("order", "order", _places(rows, len(file)))
+
+
+def _check_same_rows(file: PredictionFile, rows: Rows, first: _Way, second: _Way) -> None:
+    """Raise `EvaluationError` if two names find different predictions for a row; equal texts may stand anywhere."""
+    for row in np.flatnonzero((first.places >= 0) & (second.places >= 0) & (first.places != second.places)):
+        ones = [int(way.places[row]) for way in (first, second)]
+        pairs = file.pairs if "text" in (first.how, second.how) else None
+        if pairs is not None and len({stripped(pairs[place]) for place in ones}) == 1:
+            continue
+        raise EvaluationError(
+            f"{file.name}: {first.column} and {second.column} contradict each other: source row "
+            f"{rows.source_index[row]:,} is row {ones[0] + 1:,} of the file by the one, {ones[1] + 1:,} by the other; "
+            "leave the right one"
+        )
 
 
 def _check_range(file: PredictionFile, what: str, numbers: Sequence[int], rows: Rows) -> None:
     """Raise `EvaluationError` if numbers of rows are counted from 1, or go beyond the split."""
     lengths, highest = _lengths(rows), max(numbers)
-    if set(numbers) <= set(rows.source_index.tolist()):
-        return
-    if min(numbers) == 1 and highest in lengths and len(set(numbers)) == highest:
+    labelled = set(rows.source_index.tolist())
+    from_one = min(numbers) == 1 and highest > 1 and len(set(numbers)) == highest
+    if from_one and (0 in labelled or (highest in lengths and not set(numbers) <= labelled)):
         raise EvaluationError(
-            f"{file.name}: {what} goes from 1 to {highest:,}, but rows are counted from 0: take 1 from each, or name "
-            "the rows by pairID or by both texts"
+            f"{file.name}: {what} goes from 1 to {highest:,}, but rows are counted from 0: it looks as if it counts "
+            "from 1; take 1 from each, or name the rows by pairID or by both texts"
         )
     if rows.source_rows is not None and highest >= rows.source_rows:
         raise EvaluationError(

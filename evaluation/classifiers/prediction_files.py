@@ -65,6 +65,8 @@ class PredictionFile:
         since numbers may count as the dataset does or as the model. Empty if the file has none.
     source_index, pair_ids, pairs, indexes
         What names the rows, None for what the file lacks; ``indexes`` are ids as text, by whoever wrote them.
+    columns : tuple of (str, str)
+        What each of ``source_index``, ``pair_id`` and ``index`` is called in the file.
     """
 
     name: str
@@ -74,6 +76,11 @@ class PredictionFile:
     pair_ids: tuple[str, ...] | None = None
     pairs: tuple[Pair, ...] | None = None
     indexes: tuple[str, ...] | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+
+    def column(self, what: str, default: str) -> str:
+        """Return what the file calls the column of ``source_index``, ``pair_id`` or ``index``."""
+        return dict(self.columns).get(what, default)
 
     def __len__(self) -> int:
         return len(self.predicted)
@@ -140,6 +147,7 @@ def _find(fields: Collection[str], what: str) -> list[str]:
 def _of_records(name: str, content: Sequence[Mapping[str, Any]], labels: _Labels) -> PredictionFile:
     rows = [_plain_keys(name, number, row) for number, row in enumerate(content, start=1)]
     fields = set(rows[0])
+    written = {plain(str(key)): str(key) for key in content[0]}
     found = {what: _find(fields, what) for what in _FIELDS}
     texts = [pair for pair in _TEXTS if fields.issuperset(pair)]
     predicted, gold = _roles_of_labels(name, fields, found)
@@ -175,6 +183,7 @@ def _of_records(name: str, content: Sequence[Mapping[str, Any]], labels: _Labels
         None if ids is None else tuple(map(str, ids)),
         None if both is None else tuple(zip(*both, strict=True)),
         None if indexes is None else tuple(map(str, indexes)),
+        tuple((what, written[found[what][0]]) for what in _KEYS if found[what]),
     )
 
 

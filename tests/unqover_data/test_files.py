@@ -34,8 +34,9 @@ def test_odd_toml_ends_with_one_line(name: str) -> None:
 ODD_JSON = {
     "deep": ("[" * 100_000, "nested more than 32 deep"),
     "deep and whole": ('{"a": ' * 40 + "1" + "}" * 40, "nested more than 32 deep"),
-    "digits": ("9" * 5_000, "more than 64 bits"),
-    "one too many": (f'{{"a": [{-(2**63) - 1}]}}', "more than 64 bits"),
+    "digits": ("9" * 5_000, "outside -2.63 to 2.64-1"),
+    "one too few": (f'{{"a": [{-(2**63) - 1}]}}', "outside -2.63 to 2.64-1"),
+    "one too many": (f"[{2**64}]", "outside -2.63 to 2.64-1"),
     "deep and open": ('"' + '\\"' * 10**6 + "[" * 99, "is not valid JSON"),
     "half a character": ('{"\\ud800": 1}', "holds half a character"),
     "not UTF-8": (b'"\xff"', "is not valid JSON in UTF-8"),
@@ -58,7 +59,7 @@ def test_what_is_within_the_limits_is_read() -> None:
     with pytest.raises(FileError, match="nested"):
         toml_of(f"a = [{deepest}]")
     text = '"' + "[{" * 100 + r"\"[\\" + '"'
-    assert json_of(f"[{text}, {2**63 - 1}, {-(2**63)}]")[1:] == [2**63 - 1, -(2**63)]
+    assert json_of(f"[{text}, {2**64 - 1}, {-(2**63)}]")[1:] == [2**64 - 1, -(2**63)]
     assert json_of("[" * MOST_LEVELS + "]" * MOST_LEVELS)
     assert json_of('{"a": "\\ud83d\\ude00", "b": [Infinity, null]}') == {"a": "\U0001f600", "b": [float("inf"), None]}
 

@@ -19,7 +19,7 @@ from evaluation.models import resolve_model
 HEAD = "AutoModelForSequenceClassification"
 BEFORE = {  # seen where the folder is looked at
     "no table": (["a"], "config.json holds no JSON object"),
-    "digits": ('{"vocab_size": ' + "9" * 5_000 + "}", "config.json holds a whole number of more than 64 bits"),
+    "digits": ('{"vocab_size": ' + "9" * 5_000 + "}", "config.json holds a whole number outside"),
     "deep": ('{"architectures": ' + "[" * 99_999, "config.json is nested more than 32 deep"),
     "layers": ({"num_hidden_layers": 10**9}, "config.json has num_hidden_layers 1000000000; the most is 2,000"),
     "no layers": ({"num_hidden_layers": 0}, "config.json has num_hidden_layers 0; the least is 1; get the model again"),

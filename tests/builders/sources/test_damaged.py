@@ -32,8 +32,8 @@ TEXTS = {"premise": ["a", "b"], "hypothesis": ["c", "d"], "label": [0, 1]}
     [
         ('"x": ' + "[" * 5000 + "]" * 5000, ("line 1", f"more than {MOST_LEVELS} deep")),
         ('"x": ' + '{"y":' * 40 + "1" + "}" * 40, ("line 1", f"more than {MOST_LEVELS} deep")),
-        ('"x": ' + "9" * 5000, ("line 1", "more than 64 bits")),
-        ('"x": ' + "9" * 25, ("line 1", "more than 64 bits")),
+        ('"x": ' + "9" * 5000, ("line 1", "outside -2^63 to 2^64-1")),
+        ('"x": ' + "9" * 25, ("line 1", "outside -2^63 to 2^64-1")),
         ('"x": {}', ("'x'", "cannot be stored as Parquet")),
         ('"x": [{"y": {}}]', ("'x'", "cannot be stored as Parquet")),
         ('"\\ud800": 1', ("line 1", "half a character", r"\ud800")),

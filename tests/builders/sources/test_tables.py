@@ -153,7 +153,7 @@ def test_columns_that_only_some_splits_have_are_null_in_the_others(tmp_path: Pat
         (
             "a.jsonl",
             b'{"premise": "a", "hypothesis": "b", "label": 99999999999999999999}\n',
-            ("a.jsonl, line 1", "more than 64 bits"),
+            ("a.jsonl, line 1", "outside -2^63 to 2^64-1"),
         ),
         ("a.jsonl", b"\xff\n", ("a.jsonl, line 1", "UTF-8")),
         ("a.parquet", b"PAR1", ("a.parquet", "cannot be read as Parquet")),
