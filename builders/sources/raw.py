@@ -114,6 +114,9 @@ def merge_features(found: Iterable[tuple[str, Features]], *, as_text: Sequence[s
                 merged[name] = feature
                 continue
             both = [Features({name: one}).arrow_schema.field(0) for one in (merged[name], feature)]
+            if {one.type for one in both} == {pa.int64(), pa.uint64()}:  # Arrow would take int64, which holds less
+                merged[name] = Value("uint64")
+                continue
             try:
                 together = pa.unify_schemas(
                     [pa.schema([one.remove_metadata()]) for one in both], promote_options="permissive"

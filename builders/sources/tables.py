@@ -238,6 +238,8 @@ def _array(
     values: Sequence[Any],
     kind: pa.DataType | None,
 ) -> pa.Array:
+    if kind is None and any(isinstance(value, int) and value >= 2**63 for value in values):
+        kind = pa.uint64()  # which Arrow does not infer
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, ValueError, OverflowError) as error:

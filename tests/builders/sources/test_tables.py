@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.sources import read_source
+from builders.errors import BuildError
+from builders.sources import read_source, tables
 from tests.builders.sources.reading import nli, refused
 
 TEXTS = [
@@ -172,3 +173,14 @@ def test_a_source_without_rows_is_refused(tmp_path: Path) -> None:
     refused(nli(), tmp_path, "no split", "empty.jsonl")
     (tmp_path / "empty.jsonl").unlink()
     refused(nli(), tmp_path, "no rows", "validation")
+
+
+@pytest.mark.parametrize("first", [2**64 - 1, 0])
+def test_a_column_of_whole_numbers_may_go_to_two_to_the_64(tmp_path: Path, first: int) -> None:
+    part = [(1, {"hash": first}), (2, {"hash": 2**64 - 1}), (3, {"hash": None})]
+    large, small = tables._json_features("a", part, ()), tables._json_features("a", [(4, {"hash": 1})], ())
+    for both in ((large, small), (small, large)):
+        features = tables.merge_features([("a", one) for one in both])
+        assert tables._json_table("a", part, features, ())["hash"].to_pylist() == [first, 2**64 - 1, None]
+    with pytest.raises(BuildError, match="column 'hash' has no single type"):
+        tables._json_features("a", [*part, (4, {"hash": -1})], ())
