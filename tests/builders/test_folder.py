@@ -15,7 +15,7 @@ from builders.names import check_names
 from builders.unqover import build_unqover
 from unqover_data import ProbeLists
 
-FACTS: dict[str, Any] = {"name": "x", "version": "1.0.0", "default_config": "qa", "configs": {}}
+FACTS: dict[str, Any] = {"name": "x", "version": "1.0.0", "default_config": "qa", "configs": {"qa": {}}}
 
 
 def test_a_folder_appears_under_its_name_only_when_the_block_ends_well(tmp_path: Path) -> None:
