@@ -41,11 +41,13 @@ def in_parallel(
         If there is no such backend, or it is not installed.
     """
     from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.backend import resource_tracker
 
     left = iter(calls)
     with parallel_config(**backend_arguments(backend, at_once)):
         if backend == HERE:
-            with kept_from_children():  # here joblib starts its processes
+            resource_tracker.ensure_running()  # which unblocks signals when it starts
+            with kept_from_children():  # here joblib starts its other processes
                 parallel = Parallel(n_jobs=at_once, return_as="generator_unordered")
                 results = parallel(delayed(function)(*call) for call in left)
             yield from results

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders import stopping
-from builders.stopping import Stopped, goes_on_from, told_when_stopped, undisturbed, watch
+from builders.stopping import Stopped, goes_on_from, kept_from_children, told_when_stopped, undisturbed, watch
 
 REPOSITORY = Path(__file__).parents[2]
 NOTHING = "stopped; nothing unfinished was left behind\n"
@@ -109,3 +109,12 @@ def test_a_signal_at_an_import_is_told(module: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, NOTHING)
     assert not list(tmp_path.rglob("*unqover*"))
+
+
+def test_processes_that_start_are_deaf_to_ctrl_c_and_the_one_that_starts_them_hears_it_after() -> None:
+    ask = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    watch()
+    with pytest.raises(Stopped), kept_from_children():
+        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+        signal.raise_signal(signal.SIGINT)
+    assert said == "True\n"
