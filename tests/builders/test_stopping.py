@@ -113,8 +113,14 @@ def test_a_signal_at_an_import_is_told(module: str, tmp_path: Path) -> None:
 
 def test_processes_that_start_are_deaf_to_ctrl_c_and_the_one_that_starts_them_hears_it_after() -> None:
     ask = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    said = []
+
+    def start() -> None:
+        with kept_from_children():
+            said.append(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout)
+            signal.raise_signal(signal.SIGINT)
+
     watch()
-    with pytest.raises(Stopped), kept_from_children():
-        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
-        signal.raise_signal(signal.SIGINT)
-    assert said == "True\n"
+    with pytest.raises(Stopped):
+        start()
+    assert said == ["True\n"]
