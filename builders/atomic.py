@@ -118,7 +118,7 @@ def settle(path: Path, mode: int | None = None) -> None:
 def sync(path: Path) -> None:
     """Make what was written to a file, or renamed in a folder, last."""
     try:
-        opened = os.open(path, os.O_RDONLY)
+        opened = os.open(path, os.O_RDWR if os.name == "nt" and path.is_file() else os.O_RDONLY)  # Windows: only then
     except OSError:  # a folder, where these cannot be opened
         return
     try:
