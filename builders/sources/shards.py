@@ -176,12 +176,12 @@ class _Header(tarfile.TarInfo):
     """A header, of which what is wrong ends the reading: `tarfile` would take it for the end of the shard."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         try:
             header = super().frombuf(buf, encoding, errors)
-        except tarfile.EOFHeaderError:
-            raise
         except tarfile.HeaderError as error:
+            if buf == bytes(tarfile.BLOCKSIZE):
+                raise  # the end
             raise tarfile.ReadError(f"{error} where the next member, or the end, should be; get it again") from None
         if header.type in _READ_WHOLE and not 0 <= header.size <= MOST_HEADER_BYTES:
             raise tarfile.ReadError(f"a header of {header.size:,} bytes; at most {MOST_HEADER_BYTES:,} are read")
