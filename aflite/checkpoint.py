@@ -81,6 +81,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         meta = json.loads(str(arrays.pop("meta")))
         if not {"format", "config", "record"} <= meta.keys():
             raise KeyError("format, config or record")
+        if not all(isinstance(meta[name], dict) for name in ("config", "record")):
+            raise TypeError("config and record must be objects")
     except (
         OSError,
         ValueError,
@@ -88,6 +90,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         TypeError,
         AttributeError,
         EOFError,
+        RecursionError,
         zipfile.BadZipFile,
         zlib.error,
     ) as error:

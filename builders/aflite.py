@@ -246,7 +246,7 @@ def _inputs(
         if features
         else {"kind": spec.encoder_kind, **(recipe.identity() if recipe else {})},
         "filter": to_table(spec.filter),
-        "libraries": {name: metadata.version(name) for name in {"torch", library}},
+        "libraries": {name: metadata.version(name) for name in sorted({"torch", library})},
     }
 
 

@@ -41,6 +41,7 @@ def held(file: Path, busy: Exception) -> Iterator[None]:
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
             raise
+        file.unlink(missing_ok=True)
         raise BuildError(
             f"{file.parent} is on a file system without file locking ({error}), so two runs could write over each "
             "other there: choose a folder on another, or have locking switched on"

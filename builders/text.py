@@ -9,8 +9,8 @@ from unqover_data.signs import visible
 
 _MARKS = re.compile(r"([\\`*_{}\[\]#|~$])")
 _STARTS = re.compile(r"^(?:([-+=])(?= |\1|$)|(\d+)([.)])(?= |$))")
-_LINK = re.compile(
-    r"(?:[a-z][a-z0-9+.-]*://|www\.|(?:mailto|xmpp):|[\w.+-]+@)[^\s`|<>]*[^\s`|<>.,;:!?'\")\]]", re.IGNORECASE
+_LINK = re.compile(  # its beginnings have a longest, so that a long word is not read again from each of its signs
+    r"(?:[a-z][a-z0-9+.-]{0,31}://|www\.|(?:mailto|xmpp):|[\w.+-]{1,64}@)[^\s`|<>]*[^\s`|<>.,;:!?'\")\]]", re.IGNORECASE
 )
 
 

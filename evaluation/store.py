@@ -20,16 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.atomic import whole_file, write_text
+from builders.folder import sha256
 from builders.locks import held
 from builders.names import inside
 from builders.stopping import goes_on_from, undisturbed
+from builders.unfinished import told_when_damaged
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef
 from evaluation.stored import read_stored, seal
 from unqover_data.files import FileError, json_of, read_bytes
 
 ROWS_PER_SHARD = 2_000
-SETTINGS, ROWS = "settings.json", "rows.parquet"
+SETTINGS, ROWS, _SUM = "settings.json", "rows.parquet", "sha256 of the rows"
 _LIBRARIES = ("probesieve", "torch", "transformers", "tokenizers", "timm", "pillow", "numpy")
 
 
@@ -143,7 +145,7 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
     settings = {**settings, "versions": versions(), "rows a shard": ROWS_PER_SHARD}
     if (place.partial / SETTINGS).is_file():
         try:
-            _check_same(read_json(place.partial / SETTINGS), settings, place.partial)
+            _check_begun(place, settings)
         except EvaluationError:
             if not overwrite:
                 raise
@@ -151,8 +153,18 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
     if not (place.partial / SETTINGS).is_file():
         shutil.rmtree(place.partial, ignore_errors=True)
         write_table(rows, place.partial / ROWS)
-        write_json(place.partial / SETTINGS, settings)
+        write_json(place.partial / SETTINGS, {**settings, _SUM: sha256(place.partial / ROWS)})
     return -(-len(rows) // ROWS_PER_SHARD)
+
+
+def _check_begun(place: Place, settings: Mapping[str, Any]) -> None:
+    begun = read_json(place.partial / SETTINGS)
+    known = begun.pop(_SUM, None)
+    _check_same(begun, settings, place.partial)
+    if known != sha256(place.partial / ROWS):
+        raise EvaluationError(
+            f"{place.partial / ROWS} is damaged: remove {place.partial} and run the same command again"
+        )
 
 
 def versions() -> dict[str, str]:
@@ -189,9 +201,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def merge_shards(place: Place, shards: int) -> tuple[pa.Table, float]:
     """Give the scores of all shards in row order, and the seconds that they took."""
-    tables = [pq.read_table(place.shard(number)) for number in range(shards)]
-    seconds = sum(float((table.schema.metadata or {})[b"seconds"]) for table in tables)
-    return pa.concat_tables(table.replace_schema_metadata(None) for table in tables), seconds
+    with told_when_damaged(place.partial):
+        tables = [pq.read_table(place.shard(number)) for number in range(shards)]
+        seconds = sum(float((table.schema.metadata or {})[b"seconds"]) for table in tables)
+        scores = pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
+        if len(scores) != pq.read_metadata(place.partial / ROWS).num_rows:
+            raise ValueError("a shard has other rows")
+    return scores, seconds
 
 
 def finish(place: Place, result: Mapping[str, Any], scores: pa.Table) -> dict[str, Any]:

@@ -7,18 +7,20 @@ one type are aligned by their order.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import os
 import re
-import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
+
+from filelock import FileLock
 
 from unqover_data.checks import check_lists
 from unqover_data.files import FileError, read_bytes
@@ -123,6 +125,8 @@ def _configs(slots: str) -> list[tuple[str, str, str]]:
 def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mapping[str, str] = SUMS) -> Path:
     """Fetch the released lists once, check each file against its SHA-256, and give their folder.
 
+    A run waits for another that fetches them; what a killed one left is written over.
+
     Parameters
     ----------
     cache : Path, optional
@@ -133,34 +137,60 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
     Raises
     ------
     NotFetchedError
-        If there is no network, or if a file is not the one that was pinned.
+        If there is no network, a file is not the one that was pinned, or the cache is where files cannot be locked.
     """
     if cache is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "probesieve"
     folder = cache / f"unqover-{COMMIT[:12]}"
-    for path, expected in sums.items():
-        target = folder / path
-        if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == expected:
-            continue
-        try:
-            data = _get(f"{base_url}/{path}")
-        except (OSError, http.client.HTTPException) as error:
-            reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
-            message = (
-                f"--lists released: cannot fetch {base_url}/{path} ({reason}); check the network, or pass a folder"
-            )
-            raise NotFetchedError([message]) from error
-        found = hashlib.sha256(data).hexdigest()
-        if found != expected:
-            raise NotFetchedError(
-                [f"--lists released: {path} has SHA-256 {found}, not the pinned {expected}; not used"]
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=target.parent) as beside:
-            whole = Path(beside) / target.name
-            whole.write_bytes(data)  # with the permissions of new files, which a temporary file has not
-            whole.replace(target)
+    if not all(_is_there(folder / path, expected) for path, expected in sums.items()):
+        with _locked(cache):
+            for path, expected in sums.items():
+                if not _is_there(folder / path, expected):
+                    _put(folder / path, _fetched(base_url, path, expected))
     return folder
+
+
+def _is_there(file: Path, expected: str) -> bool:
+    return file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == expected
+
+
+@contextlib.contextmanager
+def _locked(cache: Path) -> Iterator[None]:
+    cache.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(cache / ".unqover.lock")
+    try:
+        lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        message = f"--lists released: {cache} cannot be locked ({error}); set XDG_CACHE_HOME to a folder that can be"
+        raise NotFetchedError([message]) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _put(target: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, with the permissions of new files."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _fetched(base_url: str, path: str, expected: str) -> bytes:
+    try:
+        data = _get(f"{base_url}/{path}")
+    except (OSError, http.client.HTTPException) as error:
+        reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
+        message = f"--lists released: cannot fetch {base_url}/{path} ({reason}); check the network, or pass a folder"
+        raise NotFetchedError([message]) from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected:
+        raise NotFetchedError([f"--lists released: {path} has SHA-256 {found}, not the pinned {expected}; not used"])
+    return data
 
 
 def _get(url: str) -> bytes:

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from builders.errors import BuildError
 from builders.features.encoder import Encoded
-from builders.features.esim_state import check_facts, one_thread, read, resume, save, state
+from builders.features.esim_state import check_facts, one_thread, resume, save, state
 from builders.features.esim_words import FIXED_IDS, Batches, Lookup, tokens
 from builders.features.vectors import VectorFile
 from builders.progress import progress
+from builders.unfinished import read_state, told_when_damaged
 
 if TYPE_CHECKING:
     import torch
@@ -159,7 +160,8 @@ class EsimRecipe:
         sentences, labels = _sentences(rows, self._inputs), _labels(rows, self._names)
         facts = {**self.identity(), "seed": seed, "rows": _digest(sentences, labels)}
         if (folder / WEIGHTS).is_file():
-            check_facts(read(folder / WEIGHTS)["facts"], facts, folder)
+            with told_when_damaged(folder / WEIGHTS):
+                check_facts(read_state(folder / WEIGHTS)["facts"], facts, folder)
             return
         folder.mkdir(parents=True, exist_ok=True)
         words = self._words(sentences)
@@ -188,13 +190,14 @@ class EsimRecipe:
             )
         if not (folder / WEIGHTS).is_file():
             raise BuildError(f"{folder} holds no {WEIGHTS}: the warm-up training did not end; run it again")
-        stored = read(folder / WEIGHTS)
-        ran = {name: stored["facts"][name] for name in stored["facts"].keys() - {"seed", "rows"}}
-        check_facts(ran, self.identity(), folder)
-        words = stored["words"]
-        with torch.random.fork_rng():
-            model = self._model(len(words) if self._vectors is None else 0).to(self._device)
-        model.load_state_dict(stored["model"])
+        stored = read_state(folder / WEIGHTS)
+        with told_when_damaged(folder / WEIGHTS):
+            ran = {name: stored["facts"][name] for name in stored["facts"].keys() - {"seed", "rows"}}
+            check_facts(ran, self.identity(), folder)
+            words = stored["words"]
+            with torch.random.fork_rng():
+                model = self._model(len(words) if self._vectors is None else 0).to(self._device)
+            model.load_state_dict(stored["model"])
         return EsimEncoder(model.eval(), self._lookup(words), self._inputs)
 
     def _words(self, sentences: Sequence[Sequence[str]]) -> list[str]:

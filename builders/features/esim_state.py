@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.atomic import whole_file
 from builders.errors import BuildError
+from builders.unfinished import read_state, told_when_damaged
 
 if TYPE_CHECKING:
     import torch
@@ -41,14 +41,15 @@ def resume(
 
     if not path.is_file():
         return 0
-    stored = read(path)
-    check_facts(stored["facts"], facts, path.parent)
-    model.load_state_dict(stored["model"])
-    optimiser.load_state_dict(stored["optimiser"])
-    torch.set_rng_state(stored["random"])
-    if device.type == "cuda" and stored["device_random"] is not None:
-        torch.cuda.set_rng_state(stored["device_random"], device)
-    return int(stored["epochs"])
+    stored = read_state(path)
+    with told_when_damaged(path):
+        check_facts(stored["facts"], facts, path.parent)
+        model.load_state_dict(stored["model"])
+        optimiser.load_state_dict(stored["optimiser"])
+        torch.set_rng_state(stored["random"])
+        if device.type == "cuda" and stored["device_random"] is not None:
+            torch.cuda.set_rng_state(stored["device_random"], device)
+        return int(stored["epochs"])
 
 
 def save(content: Mapping[str, Any], path: Path) -> None:
@@ -57,17 +58,6 @@ def save(content: Mapping[str, Any], path: Path) -> None:
 
     with whole_file(path) as unfinished, unfinished.open("wb") as file:
         torch.save(content, file)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Read what `save` wrote, tensors on the CPU; raises `BuildError` if it is something else."""
-    import torch
-
-    try:
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, LookupError, ValueError, pickle.UnpicklingError) as error:
-        raise BuildError(f"{path} is damaged; remove it and train again") from error
-    return content
 
 
 def check_facts(stored: Mapping[str, Any], expected: Mapping[str, Any], folder: Path) -> None:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builders.atomic import settle
+from builders.atomic import settle, write_text
 from builders.errors import BuildError
 from builders.features.checkpoints import first_line, quiet
+from builders.folder import sha256
 from builders.progress import progress
+from builders.unfinished import read_facts
 
 if TYPE_CHECKING:
     from builders.features.transformer import TransformerSettings
 
-_MARKER = "complete"
+CHECKPOINTS, _MARKER = "checkpoint-", "complete"
 SECONDS_BETWEEN_CHECKPOINTS = 600.0
 
 Collate = Callable[[list[int]], dict[str, Any]]
@@ -139,21 +141,30 @@ def _callback(folder: Path, every: int) -> Any:
             control.should_save = due and state.global_step < state.max_steps
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            checkpoint = folder / f"checkpoint-{state.global_step}"
+            checkpoint = folder / f"{CHECKPOINTS}{state.global_step}"
             settle(checkpoint)
-            (checkpoint / _MARKER).touch()
+            write_text(checkpoint / _MARKER, json.dumps({"step": state.global_step, "sums": _sums(checkpoint)}))
             self.saved = time.monotonic()
 
     return Checkpoints()
 
 
 def _last_complete(folder: Path) -> str | None:
-    """Find the last checkpoint that was saved to the end, and remove those that were not."""
+    """Find the last checkpoint that was saved to the end and is as it was saved, and remove the others."""
     complete = {}
-    for checkpoint in folder.glob("checkpoint-*"):
-        if (checkpoint / _MARKER).is_file():
-            state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-            complete[state["global_step"]] = str(checkpoint)
+    for checkpoint in folder.glob(f"{CHECKPOINTS}*"):
+        try:
+            saved = read_facts(checkpoint / _MARKER)
+            whole = saved["sums"] == _sums(checkpoint)
+        except (BuildError, OSError, KeyError):  # it was killed while it saved, or is damaged
+            whole = False
+        if whole:
+            complete[saved["step"]] = str(checkpoint)
         else:
             shutil.rmtree(checkpoint)
     return complete[max(complete)] if complete else None
+
+
+def _sums(checkpoint: Path) -> dict[str, str]:
+    files = sorted(path for path in checkpoint.iterdir() if path.is_file() and path.name != _MARKER)
+    return {path.name: sha256(path) for path in files}

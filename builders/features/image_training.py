@@ -19,6 +19,8 @@ from builders.errors import BuildError
 from builders.features.image_data import Augmentation, EpochBatches, ImageRows, loaded
 from builders.features.image_models import Forward
 from builders.progress import progress
+from builders.unfinished import read_facts, read_state, told_when_damaged
+from unqover_data.files import json_of
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +40,7 @@ def train(recipe: ImageRecipe, rows: Dataset, folder: Path, *, seed: int) -> Non
     facts = {**recipe.identity(), "seed": seed, "rows": _rows_hash(rows, labels)}
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / _MARKER).is_file():
-        _check_facts(_read_marker(folder), facts, folder)
+        _check_facts(read_facts(folder / _MARKER), facts, folder)
         return
     with torch.random.fork_rng(devices=[recipe.device()] if recipe.device().type == "cuda" else []):
         torch.manual_seed(seed)
@@ -51,7 +53,7 @@ def check_trained(recipe: ImageRecipe, folder: Path) -> None:
     """Raise `BuildError` unless `folder` holds a finished model of this recipe."""
     if not (folder / _MARKER).is_file():
         raise BuildError(f"{folder} has no finished model; run the warm-up, which goes on where it was")
-    _check_facts(_read_marker(folder), recipe.identity(), folder)
+    _check_facts(read_facts(folder / _MARKER), recipe.identity(), folder)
 
 
 class _Run:
@@ -132,15 +134,15 @@ class _Run:
             torch.save({"epoch": self.epoch, "facts": json.dumps(self.facts), **state}, file)
 
     def _resume(self) -> int:
-        import torch
-
         path = self.folder / _CHECKPOINT
-        saved = torch.load(path, map_location=self.forward.device, weights_only=True)
-        _check_facts(json.loads(saved["facts"]), self.facts, self.folder)
-        for name, part in self._parts().items():
-            part.load_state_dict(saved[name])
-        _logger.info("going on after epoch %d, from %s", saved["epoch"], path)
-        return int(saved["epoch"])
+        saved = read_state(path, self.forward.device)
+        with told_when_damaged(path):
+            _check_facts(json_of(saved["facts"]), self.facts, self.folder)
+            for name, part in self._parts().items():
+                part.load_state_dict(saved[name])
+            epoch = int(saved["epoch"])
+        _logger.info("going on after epoch %d, from %s", epoch, path)
+        return epoch
 
 
 def _optimizer(model: Any, settings: ImageSettings) -> torch.optim.Optimizer:
@@ -182,11 +184,6 @@ def _save(model: Any, recipe: ImageRecipe, folder: Path, facts: Mapping[str, Any
     settle(folder)
     write_text(folder / _MARKER, json.dumps(facts, indent=2) + "\n")
     (folder / _CHECKPOINT).unlink(missing_ok=True)
-
-
-def _read_marker(folder: Path) -> Mapping[str, Any]:
-    facts: Mapping[str, Any] = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
-    return facts
 
 
 def _check_facts(saved: Mapping[str, Any], asked: Mapping[str, Any], folder: Path) -> None:

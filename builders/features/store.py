@@ -23,6 +23,7 @@ from builders.atomic import sync, write_text
 from builders.errors import BuildError
 from builders.features.encoder import Encoded, Encoder
 from builders.progress import progress
+from builders.unfinished import read_facts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -119,24 +120,34 @@ def compute_features(
 
 
 def _stored(folder: Path, facts: Mapping[str, Any], *, reused: bool) -> StoredFeatures | None:
-    """Open finished features, None if they are not there, are of other inputs or were cut off."""
+    """Open finished features, None if they are not there, are of other inputs, were cut off or are damaged."""
+    if (known := _known(folder, facts)) is None or known["done"] != facts["rows"]:
+        return None
+    predictions = open_npy(folder / _PREDICTIONS) if known["predictions"] else None
+    return StoredFeatures(open_npy(folder / _FEATURES), predictions, reused, folder / _FEATURES)
+
+
+def _known(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What was written of features, and how far they go; None if they are not there or not what they must be."""
     try:
-        known = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
-        done, predicted = known.pop("done"), known.pop("predictions")
-        features = np.load(folder / _FEATURES, mmap_mode="r", allow_pickle=False)
-        predictions = np.load(folder / _PREDICTIONS, mmap_mode="r", allow_pickle=False) if predicted else None
-    except (FileNotFoundError, ValueError, KeyError):
+        known = read_facts(folder / _FACTS)
+        of_files: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
+        of_files = {_FEATURES: (np.dtype("<f4"), (facts["rows"], facts["width"]))}
+        if known["predictions"]:
+            of_files[_PREDICTIONS] = (np.dtype("<i4"), (facts["rows"],))
+        found = {name: open_npy(folder / name) for name in of_files}
+        whole = {name: (array.dtype, array.shape) for name, array in found.items()} == of_files
+        done = range(facts["rows"] + 1).index(known["done"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    same = known == json.loads(json.dumps(facts)) and done == facts["rows"]
-    if not same or features.shape != (facts["rows"], facts["width"]):
-        return None
-    return StoredFeatures(features, predictions, reused, folder / _FEATURES)
+    told = {**json.loads(json.dumps(facts)), "done": done, "predictions": _PREDICTIONS in of_files}
+    return told if whole and told == known else None
 
 
 def _fill(work: Path, encoder: Encoder, rows: Dataset, facts: Mapping[str, Any]) -> None:
     """Write every chunk that is not there yet: the data first, then how far it goes."""
     n, width, chunk = len(rows), encoder.width, facts["chunk"]
-    progressed = _progressed(work)
+    progressed = _known(work, facts)
     if progressed is None:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
@@ -163,15 +174,6 @@ def _fill(work: Path, encoder: Encoder, rows: Dataset, facts: Mapping[str, Any])
             _write(work / _PREDICTIONS, encoded.logits.argmax(1).astype("<i4"), start)
         progressed = {**facts, "done": min(start + chunk, n), "predictions": encoded.logits is not None}
         _write_facts(work, progressed)
-
-
-def _progressed(work: Path) -> dict[str, Any] | None:
-    """How far an earlier call came; the folder's name is the hash of all that decides its content."""
-    try:
-        progressed: dict[str, Any] = json.loads((work / _FACTS).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return progressed
 
 
 def _check(encoded: Encoded, start: int, facts: Mapping[str, Any]) -> None:

@@ -32,9 +32,10 @@ from builders.features.checkpoints import (
     refuse_chance,
     told,
 )
-from builders.features.finetuning import finetune, schedule
+from builders.features.finetuning import CHECKPOINTS, finetune, schedule
 from builders.features.representation import bare_forward, head_forward, mean_forward
 from builders.features.text_encoder import RowTokenizer, TransformerEncoder
+from builders.unfinished import read_facts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -193,7 +194,7 @@ class TransformerRecipe:
             with told_when_full(unfinished / "model.safetensors"):
                 model.save_pretrained(unfinished)
             tokenizer.tokenizer.save_pretrained(unfinished)
-        for checkpoint in folder.glob("checkpoint-*"):
+        for checkpoint in folder.glob(f"{CHECKPOINTS}*"):
             shutil.rmtree(checkpoint)
 
     def load(self, folder: Path | None) -> TransformerEncoder:
@@ -267,12 +268,11 @@ def _check(settings: TransformerSettings, inputs: tuple[str, ...], names: tuple[
 
 
 def _claim(folder: Path, run: Mapping[str, Any]) -> None:
-    """Write down whose `folder` is, or see that it is this run's."""
+    """Write down whose `folder` is, or see that it is this run's; where nothing was trained yet it is anybody's."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _RUN
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        if different := fields_that_differ(before, json.loads(json.dumps(run))):
+    if path.is_file() and ((folder / _MODEL).is_dir() or any(folder.glob(f"{CHECKPOINTS}*"))):
+        if different := fields_that_differ(read_facts(path), json.loads(json.dumps(run))):
             raise BuildError(f"{folder} holds another fine-tuning ({different}); remove it, or give another folder")
         return
     write_text(path, json.dumps(run, indent=1, sort_keys=True))

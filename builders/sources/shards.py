@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import re
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import pyarrow as pa
 
 from builders.errors import BuildError
-from builders.limits import MOST_MEMBER_BYTES
+from builders.limits import MOST_HEADER_BYTES, MOST_MEMBER_BYTES
 from builders.progress import progress
 from builders.sources.places import IMAGES, SHARDS, is_utf8, splits_of
 from builders.sources.raw import (
@@ -33,11 +32,14 @@ if TYPE_CHECKING:
     from datasets import Features
 
 _KEY = "__key__"
-_MEMBER = re.compile(r"((?:.*/|)[^.]+)[.]([^/]*)")  # as `datasets` takes a member's name apart
 _TEXT, _NUMBER = ("txt", "text", "transcript"), ("cls", "cls2", "index", "inx", "id")
 _DECODED = ("jsn", "ten", "tb", "mp", "msg", "npy", "npz", "cbor", "pth")  # of no type that is known beforehand
 _ROWS, _BYTES = 200, 64 * 2**20  # that are written at once
 _INT64 = range(-(2**63), 2**63)
+_READ_WHOLE = (  # headers that hold names
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -146,20 +148,44 @@ def _kind(part: str) -> str:
 def _members(file: Path, wanted: Callable[[str, str], bool]) -> Iterator[tuple[str, str, Any]]:
     """Key and part of every member of a shard, and the content of those whose part and kind are wanted, else None."""
     try:
-        with tarfile.open(file, "r:") as shard:
+        with tarfile.open(file, "r:", tarinfo=_Header) as shard:
             for member in shard:
                 shard.members = []  # type: ignore[attr-defined]  # of which there may be millions
                 _check_member(file.name, member)
-                match = _MEMBER.fullmatch(member.name)
-                if match is None or not member.isfile() or match[0].rsplit("/", 1)[-1].startswith((".", "__")):
+                folder, slash, name = member.name.rpartition("/")
+                stem, dot, part = name.partition(".")
+                if not (stem and dot and member.isfile()) or name.startswith("__"):
                     continue
-                content, kind = None, _kind(match[2])
-                if wanted(match[2], kind):
+                content, kind = None, _kind(part)
+                if wanted(part, kind):
                     held = shard.extractfile(member)
                     content = _parsed(file.name, member.name, held.read() if held else b"", kind)
-                yield match[1], match[2], content
-    except (tarfile.TarError, EOFError, OverflowError) as error:
+                yield f"{folder}{slash}{stem}", part, content
+            rest = cast(IO[bytes], shard.fileobj)
+            if any(block.strip(b"\0") for block in iter(lambda: rest.read(2**20), b"")):
+                raise BuildError(
+                    f"{file.name} goes on behind its end, as one tar file put behind another: keep them apart"
+                )
+    except BuildError:
+        raise
+    except (tarfile.TarError, EOFError, OverflowError, ValueError) as error:
         raise BuildError(f"{file.name} cannot be read as a tar file: {one_line(error)}") from error
+
+
+class _Header(tarfile.TarInfo):
+    """A header, of which what is wrong ends the reading: `tarfile` would take it for the end of the shard."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        try:
+            header = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if buf == bytes(tarfile.BLOCKSIZE):
+                raise  # the end
+            raise tarfile.ReadError(f"{error} where the next member, or the end, should be; get it again") from None
+        if header.type in _READ_WHOLE and not 0 <= header.size <= MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {header.size:,} bytes; at most {MOST_HEADER_BYTES:,} are read")
+        return header
 
 
 def _check_member(shard: str, member: tarfile.TarInfo) -> None:

@@ -273,10 +273,18 @@ def spoil(path, how):
         np.savez(path, meta=np.array('["a"]'))
     elif how == "no record":
         np.savez(path, meta=np.array('{"format": 1, "config": {}}'))
+    elif how == "other config":
+        np.savez(path, meta=np.array('{"format": 1, "config": ["k"], "record": {}}'))
+    elif how == "deep meta":
+        np.savez(path, meta=np.array("[" * 100_000 + "]" * 100_000))
 
 
 @pytest.mark.parametrize(
-    "how", ["truncated", "flipped", "empty", "junk", "npy", "other npz", "other meta", "no record"]
+    "how",
+    [
+        *("truncated", "flipped", "empty", "junk", "npy"),
+        *("other npz", "other meta", "no record", "other config", "deep meta"),
+    ],
 )
 def test_a_file_that_is_no_checkpoint_is_named_with_the_remedy(tmp_path, how):
     path = tmp_path / "state.npz"

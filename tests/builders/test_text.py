@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -53,6 +54,13 @@ def words(text: str, *, where: str) -> list[str]:
     }.get(where, set())
     shown = [token.content for token in inline if token.content]
     return shown[1:] if where == "cell" else shown
+
+
+@pytest.mark.parametrize("word", ["x", "x.", "www.", "a@", "a:"])
+def test_a_long_word_takes_no_time(word: str) -> None:
+    before = time.process_time()
+    markdown(word * 50_000)
+    assert time.process_time() - before < 5  # of some minutes
 
 
 @pytest.mark.parametrize("where", ["line", "item", "heading", "cell", "alt"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.fuzz import lists, models, options, rows, stored
+from tests.fuzz import lists, models, options, rows, stored, unfinished
 from tests.fuzz.target import Target
 
-TARGETS: dict[str, Target] = {**lists.TARGETS, **options.TARGETS, **models.TARGETS, **rows.TARGETS, **stored.TARGETS}
+PARTS = (lists, options, models, rows, stored, unfinished)
+TARGETS: dict[str, Target] = {name: target for part in PARTS for name, target in part.TARGETS.items()}

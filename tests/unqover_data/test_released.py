@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,12 +187,26 @@ def test_downloads_are_checked_and_fetched_once(tmp_path: Path, server: tuple[st
     assert (folder / "nouns/subjects/female").read_bytes() == b"[subj] Ann\n"
 
 
+def test_what_a_killed_run_left_goes_with_the_next(tmp_path: Path, server: tuple[str, list[str]]) -> None:
+    sums = {"nouns/subjects/female": hashlib.sha256(b"[subj] Ann\n").hexdigest()}
+    code = (
+        "import os, pathlib, sys; from unqover_data.released import download; "
+        "pathlib.Path.replace = lambda *_: os.kill(os.getpid(), 9); "
+        f"download(cache=pathlib.Path(sys.argv[1]), base_url={server[0]!r}, sums={sums!r})"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.rglob("*female*")] == [".female.unfinished"]
+    download(cache=tmp_path, base_url=server[0], sums=sums)
+    assert [path.name for path in tmp_path.rglob("*female*")] == ["female"]
+
+
 def test_a_file_that_is_not_the_pinned_one_is_refused_and_not_kept(
     tmp_path: Path, server: tuple[str, list[str]]
 ) -> None:
     with pytest.raises(ListError, match=r"a/b has SHA-256 [0-9a-f]{64}, not the pinned 0000; not used"):
         download(cache=tmp_path / "cache", base_url=server[0], sums={"a/b": "0000"})
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 @pytest.mark.parametrize(

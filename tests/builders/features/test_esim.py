@@ -262,5 +262,5 @@ def test_a_diverging_training_and_features_that_are_not_finite_are_refused(train
     with pytest.raises(BuildError, match="gave features that are not finite"):
         _recipe().load(tmp_path / "y").encode(_rows())
     (tmp_path / "y" / esim.WEIGHTS).write_bytes(b"half")
-    with pytest.raises(BuildError, match=r"esim.pt is damaged; remove it and train again"):
+    with pytest.raises(BuildError, match=r"esim.pt is damaged: remove it and run the same command again"):
         _recipe().load(tmp_path / "y")

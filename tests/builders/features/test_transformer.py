@@ -72,6 +72,14 @@ def test_a_finished_folder_is_left_as_it_is(trained, bert, make_rows):
     assert (trained / "model" / "model.safetensors").stat().st_mtime_ns == before
 
 
+def test_a_folder_in_which_nothing_was_trained_is_anybodys(bert, make_rows, tmp_path):
+    with pytest.raises(BuildError, match="max_length must be at most"):
+        recipe_of(bert, max_length=4096).train(make_rows(16), tmp_path, seed=3)
+    (tmp_path / "run.json").write_text("[" * 9_999, encoding="utf-8")
+    recipe_of(bert, epochs=1).train(make_rows(16), tmp_path, seed=4)
+    assert (tmp_path / "model").is_dir()
+
+
 def test_a_folder_of_another_run_is_refused(trained, bert, make_rows):
     with pytest.raises(BuildError, match="seed was 3 and is 4"):
         recipe_of(bert).train(make_rows(160), trained, seed=4)
@@ -117,6 +125,10 @@ def test_a_killed_fine_tuning_ends_with_the_same_weights(trained, bert, make_row
     shutil.copytree(tmp_path / "checkpoint-20", tmp_path / "checkpoint-34")
     (tmp_path / "checkpoint-34" / "complete").unlink()  # as if it had died while saving
     (tmp_path / "checkpoint-34" / "model.safetensors").write_bytes(b"cut")
+    shutil.copytree(tmp_path / "checkpoint-20", tmp_path / "checkpoint-33")
+    (tmp_path / "checkpoint-33" / "optimizer.pt").write_bytes(b"damaged since")
+    marker = tmp_path / "checkpoint-33" / "complete"
+    marker.write_text(marker.read_text(encoding="utf-8").replace('"step": 20', '"step": 33'), encoding="utf-8")
     recipe_of(bert).train(make_rows(160), tmp_path, seed=3)
     assert weights(tmp_path) == weights(trained)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "run.json"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import struct
 import tarfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,50 @@ def test_members_that_claim_more_than_they_hold(tmp_path: Path, kind: bytes, wor
     path = tmp_path / "train.tar"
     path.write_bytes(header(kind, 40 * 2**30) + bytes(1024))
     refused(pictures(), path, "'0000.png' in train.tar", word, f"at most {MOST_MEMBER_BYTES:,}")
+
+
+def _ends(content: bytes) -> int:
+    """Where the last two members of a shard begin: a picture and its class."""
+    with tarfile.open(fileobj=io.BytesIO(content)) as file:
+        return file.getmembers()[-2].offset
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda content: content[: _ends(content)], ("empty header",)),
+        (lambda content: content[: _ends(content) + 99], ("truncated header",)),
+        (lambda content: content[: _ends(content)] + b"!" + content[_ends(content) + 1 :], ("bad checksum",)),
+        (lambda content: content * 2, ("goes on behind its end",)),
+        (lambda content: header(b"L", 2**40) + content, ("a header of 1,099,511,627,776 bytes", f"{2**20:,}")),
+        (lambda content: header(b"x", 2**62) + content, ("a header of", f"{2**20:,}")),
+    ],
+)
+def test_a_shard_of_which_members_would_be_lost(
+    tmp_path: Path, change: Callable[[bytes], bytes], parts: tuple[str, ...]
+) -> None:
+    path = shard(tmp_path / "train.tar", *({"png": png(label), "cls": label} for label in (0, 1)))
+    path.write_bytes(change(path.read_bytes()))
+    refused(pictures(), path, "train.tar", *parts)
+
+
+@pytest.mark.parametrize("told", [{"GNU.sparse.map": "1,"}, {"GNU.sparse.size": "x"}, {"size": "9" * 5000}])
+def test_a_member_of_which_a_shard_says_what_cannot_be(tmp_path: Path, told: dict[str, str]) -> None:
+    path = shard(tmp_path / "train.tar", {"png": png(0), "cls": 0})
+    member = tarfile.TarInfo("0001.png")
+    member.size, member.pax_headers = 1, told
+    with tarfile.open(path, "a", format=tarfile.PAX_FORMAT) as file:
+        file.addfile(member, io.BytesIO(b"x"))
+    refused(pictures(), path, "train.tar cannot be read as a tar file")
+
+
+def test_a_member_with_a_long_name_takes_no_time(tmp_path: Path) -> None:
+    path = shard(tmp_path / "train.tar", {"png": png(0), "cls": 0}, {"png": png(1), "cls": 1})
+    with tarfile.open(path, "a") as file:
+        file.addfile(tarfile.TarInfo("a/" * 50_000 + "b"))
+    before = time.process_time()
+    assert len(read_source(pictures(), work=tmp_path / "work", path=path).splits["train"]) == 2
+    assert time.process_time() - before < 5  # of some minutes
 
 
 def test_a_part_that_is_twice_in_a_sample(tmp_path: Path) -> None:
