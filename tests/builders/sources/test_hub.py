@@ -117,6 +117,7 @@ def test_images_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
     put(hub, {"train.parquet": parquet(Dataset.from_dict(rows, features=features))}, "org/pets")
     fields = {"id": "org/pets", "inputs": {"image": "img"}, "label": "fine"}
     (outcome,) = read(hub, tmp_path, {"spec": fields})
+    assert read(hub, tmp_path, {"spec": fields}, endpoint="http://127.0.0.1:9", offline=True) == [outcome]
     train = outcome["result"]["splits"]["train"]
     assert (train["names"], train["pixels"], train["columns"]) == (
         ["cat", "dog"],
@@ -255,6 +256,7 @@ def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_
         ("/tree/", {"status": 403}),
         ("/tree/", {"html": True}),
         ("/tree/", {"cut": -1}),
+        ("/tree/", {"slow": 60}),
         ("/README.md$", {"status": 403}),
         ("/README.md$", {"status": 404}),
         ("/README.md$", {"status": 500}),
@@ -269,8 +271,9 @@ def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_
     ids=str,
 )
 def test_every_fault_is_one_line_and_a_later_run_heals(
-    hub_here: HubServer, snli: Repo, path: str, fault: dict[str, Any]
+    hub_here: HubServer, snli: Repo, monkeypatch: pytest.MonkeyPatch, path: str, fault: dict[str, Any]
 ) -> None:
+    monkeypatch.setattr("builders.hub_watch.SILENCE", 0.3)
     card = {"README.md": File(b"---\nlicense: mit\n---\nRows.\n", lfs=False)}
     put(hub_here, snli.commits[snli.resolve("v1")].files | card)
     hub_here.faults.append(Fault("GET|HEAD", path, **fault))
