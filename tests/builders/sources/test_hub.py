@@ -291,6 +291,27 @@ def test_every_fault_is_one_line_and_a_later_run_heals(
     assert read_hub(asked).splits["train"]["hypothesis"][:] == ["h0", "h1", "h2", "h3"]
 
 
+@pytest.mark.parametrize("name", ["snli-train.arrow", "dataset_info.json"])
+def test_what_was_prepared_and_is_damaged_is_never_read(
+    hub_here: HubServer, snli: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    asked = SourceSpec(**spec(revision="v1"))
+    whole = read_hub(asked).splits["train"].to_dict()
+    (prepared,) = (tmp_path / "home/datasets").rglob(name)
+    content = prepared.read_bytes()
+    damaged = content.replace(b"h1", b"h2") if name.endswith(".arrow") else content[:-9]
+    assert damaged != content
+    for step in ("online", "offline", "healed", "offline again"):
+        if step in ("online", "offline"):
+            prepared.write_bytes(damaged)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", step.startswith("offline"))
+        if step == "offline":
+            with pytest.raises(HubError, match="cannot load org/snli at .* run the same command once with HF_HUB_OFF"):
+                read_hub(asked)
+        else:
+            assert read_hub(asked).splits["train"].to_dict() == whole
+
+
 def test_images_and_data_outside_of_the_repository(hub: HubServer, tmp_path: Path) -> None:
     secret = tmp_path / "secret.png"
     secret.write_bytes(png(7))
