@@ -200,16 +200,19 @@ def _fetch_one(folder: Path, name: str, asked: Asked, size: int | None = None) -
 
 
 def _is_wrong(path: Path, size: int | None) -> bool:
-    """Whether a cached file is not of this size, if it is known, or a small one is damaged."""
+    """Whether a cached file is damaged: by its sum if it is small or not of this size, else by its size alone."""
     found = path.stat().st_size
-    return (size is not None and size != found) or (found <= _SMALL and damaged(path))
+    other = size is not None and size != found
+    if other and not _has_sum(path):
+        return True
+    return (other or found <= _SMALL) and damaged(path)  # the size was noted, and a note may be damaged, too
 
 
 def damaged(path: Path) -> bool:
     """Whether a file in the Hub's cache is not what it is called there: its SHA-256, or its git blob id."""
+    if not _has_sum(path):
+        return False
     blob = _blob(path)
-    if blob == path or not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name):
-        return False  # a cache without links does not say
     digest = hashlib.sha256()
     if len(blob.name) == 40:
         digest = hashlib.sha1(f"blob {blob.stat().st_size}\0".encode(), usedforsecurity=False)
@@ -217,6 +220,12 @@ def damaged(path: Path) -> bool:
         while chunk := file.read(2**20):
             digest.update(chunk)
     return digest.hexdigest() != blob.name
+
+
+def _has_sum(path: Path) -> bool:
+    """Whether a cached file is called by its sum; a cache without links does not say."""
+    blob = _blob(path)
+    return blob != path and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name) is not None
 
 
 def remove_damaged(files: Iterable[Path]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 from builders import hub_errors
@@ -236,6 +237,17 @@ def test_a_file_that_was_cut_in_the_cache_is_fetched_anew(hub_here: HubServer, s
     fetch_transformers(MODEL, sha)
     assert path.read_bytes() == hub_here.repos[MODEL].files(sha)[name]
     assert got(hub_here, name) == 2
+
+
+def test_a_note_of_sizes_that_is_damaged_costs_no_file(
+    hub_here: HubServer, sha: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fetch_transformers(MODEL, pin_model(MODEL))
+    (note,) = Path(huggingface_hub.constants.HF_HUB_CACHE).rglob(".probesieve/*-files.json")
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"model.safetensors": 7}))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert fetch_transformers(MODEL, pin_model(MODEL)) == folder
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
 def test_offline_finds_what_was_fetched_by_branch_tag_and_sha(
