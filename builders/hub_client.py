@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
@@ -120,14 +120,13 @@ class Repository:
 
     def check_token(self) -> None:
         """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
-        account: Mapping[str, Any] = {}
+        role = None
         with self._told("find the owner of the token for"):
             try:
-                account = self._api.whoami()
+                role = self._api.whoami().get("auth", {}).get("accessToken", {}).get("role")
             except Exception as error:  # asked too often, or a token that may not ask: proves nothing
                 if status_of(error) in (401, None):
                     raise
-        role = account.get("auth", {}).get("accessToken", {}).get("role")
         if role == "read":
             raise HubError(f"the token can only read: pushing to {self.id} needs one with write access")
 

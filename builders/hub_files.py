@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.errors import HubError
-from builders.hub_errors import Asked, Kind, ask, missing_offline, offline, told, without_xet_elsewhere
+from builders.hub_errors import Asked, Kind, ask, cache_folder, missing_offline, offline, told, without_xet_elsewhere
 from builders.names import is_file_name
 from unqover_data.files import FileError
 
@@ -69,7 +69,7 @@ def fetch(repo: str, sha: str, names: Iterable[str], kind: Kind) -> Path:
     HubError
         If one is not there or cannot be fetched.
     """
-    folder = _folder(repo, kind) / "snapshots" / sha
+    folder = cache_folder(repo, kind) / "snapshots" / sha
     for name in names:
         _fetch_one(folder, name, Asked(f"fetch {name} of", repo, kind, sha))
     return folder
@@ -78,7 +78,7 @@ def fetch(repo: str, sha: str, names: Iterable[str], kind: Kind) -> Path:
 def fetch_matching(repo: str, sha: str, choose: Callable[[Sequence[str]], Sequence[str]], kind: Kind) -> Path:
     """As `fetch`, with the names that `choose` takes of all that the commit holds."""
     held = files_of(repo, sha, kind)
-    folder = _folder(repo, kind) / "snapshots" / sha
+    folder = cache_folder(repo, kind) / "snapshots" / sha
     for name in choose(list(held)):
         _fetch_one(folder, name, Asked(f"fetch {name} of", repo, kind, sha), size=held[name])
     return folder
@@ -92,6 +92,9 @@ def fetch_transformers(repo: str, sha: str) -> Path:
     """
 
     def choose(held: Sequence[str]) -> list[str]:
+        if "config.json" not in held:
+            adapter = ", but an adapter: merge it into its base model" if "adapter_config.json" in held else ""
+            raise HubError(f"{repo} at {sha[:12]} has no config.json, so it is no model of transformers{adapter}")
         side = [name for name in held if _SIDE_FILES.fullmatch(name) and not _NO_SIDE_FILES.fullmatch(name)]
         weights = next((name for name in _WEIGHTS if name in held), None)
         if weights is None:
@@ -151,7 +154,7 @@ def files_of(repo: str, sha: str, kind: Kind) -> dict[str, int]:
     if isinstance(held, dict):
         return held
     if offline():
-        folder = _folder(repo, kind) / "snapshots" / sha
+        folder = cache_folder(repo, kind) / "snapshots" / sha
         found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
         if kind == "dataset" or not found:
             raise HubError(missing_offline(asked))
@@ -197,16 +200,19 @@ def _fetch_one(folder: Path, name: str, asked: Asked, size: int | None = None) -
 
 
 def _is_wrong(path: Path, size: int | None) -> bool:
-    """Whether a cached file is not of this size, if it is known, or a small one is damaged."""
+    """Whether a cached file is damaged: by its sum if it is small or not of this size, else by its size alone."""
     found = path.stat().st_size
-    return (size is not None and size != found) or (found <= _SMALL and damaged(path))
+    other = size is not None and size != found
+    if other and not _has_sum(path):
+        return True
+    return (other or found <= _SMALL) and damaged(path)  # the size was noted, and a note may be damaged, too
 
 
 def damaged(path: Path) -> bool:
     """Whether a file in the Hub's cache is not what it is called there: its SHA-256, or its git blob id."""
+    if not _has_sum(path):
+        return False
     blob = _blob(path)
-    if blob == path or not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name):
-        return False  # a cache without links does not say
     digest = hashlib.sha256()
     if len(blob.name) == 40:
         digest = hashlib.sha1(f"blob {blob.stat().st_size}\0".encode(), usedforsecurity=False)
@@ -214,6 +220,12 @@ def damaged(path: Path) -> bool:
         while chunk := file.read(2**20):
             digest.update(chunk)
     return digest.hexdigest() != blob.name
+
+
+def _has_sum(path: Path) -> bool:
+    """Whether a cached file is called by its sum; a cache without links does not say."""
+    blob = _blob(path)
+    return blob != path and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob.name) is not None
 
 
 def remove_damaged(files: Iterable[Path]) -> list[str]:
@@ -241,13 +253,13 @@ def _blob(path: Path) -> Path:
 def remember(asked: Asked, sha: str) -> None:
     """Keep where a revision leads, in the place where the client looks for it."""
     if asked.revision and not _SHA.fullmatch(asked.revision):
-        _write(_folder(asked.repo, asked.kind) / "refs", asked.revision, sha)
+        _write(cache_folder(asked.repo, asked.kind) / "refs", asked.revision, sha)
 
 
 def recall(asked: Asked) -> str:
     """Return the commit to which a revision led when it was last asked for online; `HubError` if it never was."""
     revision = str(asked.revision)
-    folder = _folder(asked.repo, asked.kind)
+    folder = cache_folder(asked.repo, asked.kind)
     sha = revision
     if not _SHA.fullmatch(revision):
         with contextlib.suppress(OSError, ValueError):
@@ -259,22 +271,15 @@ def recall(asked: Asked) -> str:
 
 def note(asked: Asked, sha: str, what: str, facts: Any) -> None:
     """Keep what the Hub said of a commit."""
-    _write(_folder(asked.repo, asked.kind) / ".probesieve", f"{sha}-{what}.json", json.dumps(facts))
+    _write(cache_folder(asked.repo, asked.kind) / ".probesieve", f"{sha}-{what}.json", json.dumps(facts))
 
 
 def noted(asked: Asked, sha: str, what: str) -> Any:
     """Return what was kept of a commit, None for nothing."""
-    path = _folder(asked.repo, asked.kind) / ".probesieve" / f"{sha}-{what}.json"
+    path = cache_folder(asked.repo, asked.kind) / ".probesieve" / f"{sha}-{what}.json"
     with contextlib.suppress(OSError, ValueError):
         return json.loads(path.read_text(encoding="utf-8"))
     return None
-
-
-def _folder(repo: str, kind: Kind) -> Path:
-    from huggingface_hub import constants
-    from huggingface_hub.file_download import repo_folder_name
-
-    return Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type=kind)
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -40,6 +40,7 @@ from unqover_data.released_sums import COMMIT, SUMS
 
 BASE_URL = f"https://raw.githubusercontent.com/allenai/unqover/{COMMIT}/word_lists"
 _TRIES = 4
+_YES = ("1", "ON", "YES", "TRUE")  # as the Hub's client reads HF_HUB_OFFLINE
 _LONGEST_PAUSE = 60.0  # seconds
 
 _SLOT = re.compile(r"\[([^\[\]]+)\]")
@@ -137,7 +138,8 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
     Raises
     ------
     NotFetchedError
-        If there is no network, a file is not the one that was pinned, or the cache is where files cannot be locked.
+        If there is no network, if HF_HUB_OFFLINE is set and a file is not there, if one is not what was pinned, or if
+        the cache is where files cannot be locked.
     """
     if cache is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "probesieve"
@@ -181,6 +183,12 @@ def _put(target: Path, data: bytes) -> None:
 
 
 def _fetched(base_url: str, path: str, expected: str) -> bytes:
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in _YES:
+        message = (
+            f"--lists released: HF_HUB_OFFLINE is set and {path} was not fetched before; run the same command once with "
+            "HF_HUB_OFFLINE=0, or pass a folder"
+        )
+        raise NotFetchedError([message])
     try:
         data = _get(f"{base_url}/{path}")
     except (OSError, http.client.HTTPException) as error:
