@@ -19,14 +19,13 @@ from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all
 from evaluation.scorers.encoding import Encoded
-from evaluation.scorers.prompts import Prompts
+from evaluation.scorers.prompts import EXAMPLE, Prompts
 from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
 
 if TYPE_CHECKING:
     import torch
 
 _log = logging.getLogger(__name__)
-_TRIAL = ("The man met the woman at the station.", "Who was late?")
 
 
 class CausalScorer:
@@ -60,7 +59,7 @@ class CausalScorer:
         if not table.num_rows:
             return np.empty((0, 8))
         encoded = self._prompts.encode(work)
-        answers = [self._prompts.answer(self._prompts.text(*_TRIAL), text) for text, _ in work.texts]
+        answers = [self._prompts.answer(self._prompts.text(*EXAMPLE), text) for text, _ in work.texts]
         longest = int(encoded.lengths.argmax())
         most = max(len(answer) for answer in answers)
         check_lengths(self._loaded, encoded.lengths + most, work.contexts[work.inputs[longest, 0]])
@@ -148,7 +147,7 @@ class CausalScorer:
         """Compare shared with whole computing on two prompts, and see that no token attends to later ones."""
         import torch
 
-        one = self._prompts.ids(self._prompts.text(*_TRIAL))
+        one = self._prompts.ids(self._prompts.text(*EXAMPLE))
         other = one[:1] + one[:0:-1]
         tolerance = 2e-3 if self._loaded.dtype == "float32" else 0.5  # of log-probabilities
         cut, order = len(one) // 2, np.array([1, 0, 1])
