@@ -20,6 +20,7 @@ from evaluation.loading import Loaded
 from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import EXAMPLE, Prompts
+from evaluation.scorers.trial import agree, looks_ahead
 from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
 
 if TYPE_CHECKING:
@@ -147,15 +148,14 @@ class CausalScorer:
         """Compare shared with whole computing on two prompts, and see that no token attends to later ones."""
         import torch
 
-        one = self._prompts.ids(self._prompts.text(*EXAMPLE))
+        one = self._prompts.ids(self._prompts.text(*EXAMPLE))[: self._loaded.limit]
         other = one[:1] + one[:0:-1]
-        tolerance = 2e-3 if self._loaded.dtype == "float32" else 0.5  # of log-probabilities
         cut, order = len(one) // 2, np.array([1, 0, 1])
         prompts = [[one, other][i] for i in order]
         with torch.inference_mode():
             _, whole = self._forward(None, prompts, whole=True, caching=False)
             _, part = self._forward(None, [ids[:cut] for ids in prompts], whole=True, caching=False)
-            if _apart(part, whole[:, :cut]) > tolerance:
+            if looks_ahead(self._loaded, whole, part):
                 raise EvaluationError(f"{self._loaded.ref.name} attends to later tokens: it is no causal LM")
             if self._cache is None:
                 return False
@@ -166,15 +166,10 @@ class CausalScorer:
             except (RuntimeError, AttributeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
                 _log.warning("the cache of %s cannot be shared (%s)", self._loaded.ref.name, error)
                 return False
-            if _apart(shared, whole[:, cut:]) > tolerance:
+            if not agree(self._loaded, shared, whole[:, cut:]):
                 _log.warning("the cache of %s cannot be shared: it gives other scores", self._loaded.ref.name)
                 return False
         return True
-
-
-def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Largest difference of two tensors of log-probabilities, some of which may be minus infinity."""
-    return float((one - other).nan_to_num(0.0).abs().max())
 
 
 def pick(cache: Any, rows: Indices) -> Any:

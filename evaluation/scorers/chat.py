@@ -1,8 +1,8 @@
 """What a model's chat template writes around a prompt, up to where a finished assistant turn has its answer.
 
 A template is a program of somebody else's. It may date its text, open a channel or a block of thoughts before an
-answer, and change or drop what it is given. So a finished turn is rendered with a made-up answer, and the prompt is what
-stands before it; where that cannot be told, the template is refused.
+answer, and change or drop what it is given. So a finished turn is rendered with a made-up answer, and the prompt is
+what stands before it; where that cannot be told, the template is refused.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ DATE = "2025-01-01"
 FIELDS = ("{context}", "{question}")
 _ANSWERS = ("Zqanne", "van der McZq")
 _TRIAL = ('"It\'s 5 < 6 & more," said the man.', "Who 'said' <it>?")
-_WRITTEN = {
-    **{"Y": "2025", "y": "25", "G": "2025", "m": "01", "-m": "1", "d": "01", "-d": "1", "e": " 1", "j": "001"},
-    **{"B": "January", "b": "Jan", "h": "Jan", "A": "Wednesday", "a": "Wed", "u": "3", "w": "3", "V": "01"},
-    **{"H": "00", "-H": "0", "I": "12", "-I": "12", "M": "00", "S": "00", "f": "000000", "p": "AM", "Z": "", "z": ""},
-    **{"F": DATE, "D": "01/01/25", "x": "01/01/25", "T": "00:00:00", "X": "00:00:00", "R": "00:00"},
-    "c": "Wed Jan  1 00:00:00 2025",
-}
+_WRITTEN = (
+    *(("Y", "2025"), ("y", "25"), ("G", "2025"), ("m", "01"), ("-m", "1"), ("d", "01"), ("-d", "1"), ("e", " 1")),
+    *(("B", "January"), ("b", "Jan"), ("h", "Jan"), ("A", "Wednesday"), ("a", "Wed"), ("u", "3"), ("w", "3")),
+    *(("j", "001"), ("V", "01"), ("H", "00"), ("-H", "0"), ("I", "12"), ("-I", "12"), ("M", "00"), ("S", "00")),
+    *(("f", "000000"), ("p", "AM"), ("F", DATE), ("D", "01/01/25"), ("x", "01/01/25"), ("R", "00:00")),
+    *(("T", "00:00:00"), ("X", "00:00:00"), ("c", "Wed Jan  1 00:00:00 2025"), ("Z", ""), ("z", "")),
+)
 # A macro hides the function of the same name that transformers has for templates; the line break goes with its tag.
 _DATED = (
     "{% macro strftime_now(format) %}{{ format"
-    + "".join(f".replace('%{code}', '{text}')" for code, text in _WRITTEN.items())
+    + "".join(f".replace('%{code}', '{text}')" for code, text in _WRITTEN)
     + " }}{% endmacro %}\n"
 )
 
@@ -59,9 +59,8 @@ def chat_prompt(loaded: Loaded, prompt: str, *, encoded: bool) -> str:
     first = _before_answer(loaded, prompt, _ANSWERS[0], encoded=encoded)
     second = _before_answer(loaded, filled(prompt, *_TRIAL), _ANSWERS[1], encoded=encoded)
     if any(first.count(field) != 1 for field in FIELDS) or filled(first, *_TRIAL) != second:
-        raise EvaluationError(
-            f"the chat template of {loaded.ref.name} changes the prompt, or what stands before an answer: pass --no-chat"
-        )
+        fault = "changes the prompt, or what stands before an answer"
+        raise EvaluationError(f"the chat template of {loaded.ref.name} {fault}: pass --no-chat")
     return first
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded

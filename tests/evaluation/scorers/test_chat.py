@@ -62,7 +62,7 @@ def test_scores_are_those_of_the_answer_of_a_finished_turn(loaded: Loaded, few: 
         with torch.no_grad():
             logp = loaded.model(torch.tensor([ids])).logits[0].log_softmax(-1)
         each = [float(logp[at - 1, ids[at]]) for at in range(len(prompt), len(ids))]
-        assert scores[0, column] == pytest.approx(math.exp(sum(each) / len(each)), abs=1e-6)
+        assert scores[0, column] == pytest.approx(math.exp(sum(each) / len(each)), rel=1e-4)
     shown = f"{opening}{EXAMPLE[0]}\n{EXAMPLE[1]} Answer with the name alone.{closing}{lead}"
     assert scorer.facts["prompt_example"] == shown
     assert scorer.facts["prompt_sha256"] == hashlib.sha256(shown.encode()).hexdigest()
@@ -77,9 +77,7 @@ def test_a_template_is_told_one_day_in_every_form(loaded: Loaded) -> None:
     assert shown.startswith("Wednesday, 1 January 2025 / Wed 01 Jan 25 / 01 001 00:00:00 AM[CLS]She: The man")
 
 
-@pytest.mark.parametrize(
-    "start", ["\n", "  {% if true %}\nx{% endif %}", " \n ", "{#- note -#} ", "{%- set a = 1 %}\n"]
-)
+@pytest.mark.parametrize("start", ["\n", "  {% if true %}\nx{% endif %}", " \n ", "{#- note -#} ", "{%- set a = 1 %}"])
 def test_a_template_without_a_date_is_rendered_as_by_transformers(loaded: Loaded, start: str) -> None:
     loaded.tokenizer.chat_template = start + SPACE
     shown = CausalScorer(loaded, Settings()).facts["prompt_example"]
