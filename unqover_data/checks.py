@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from unqover_data.model import MASK, Part, ProbeLists, Slot, Template, Text
+from unqover_data.signs import is_unspaced
 
 ID_SEPARATOR = "|"
 
@@ -16,7 +16,6 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]+)*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 def check_lists(lists: ProbeLists, source: str) -> list[str]:
@@ -154,8 +153,7 @@ def _has(text: str, word: str) -> bool:
     """Whether a word stands in a text, in any case; anywhere, in scripts that put no spaces between words."""
     if word.casefold() not in text.casefold():
         return False
-    unspaced = any(unicodedata.name(letter, "").startswith(_UNSPACED) for letter in word)
-    return unspaced or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
+    return any(map(is_unspaced, word)) or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
 
 
 def _normal(text: str) -> str:

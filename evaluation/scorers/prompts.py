@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Settings
 from evaluation.scorers.chat import DATE, FIELDS, chat_prompt, filled
 from evaluation.scorers.encoding import Encoded, Encoding, behind_first, call_tokenizer, encode_pairs
+from evaluation.scorers.spans import lone_spaces
 from evaluation.scorers.work import Work
+from unqover_data.signs import is_unspaced
 
 PROMPT = "{context}\nQuestion: {question}\nAnswer:"
 CHAT_PROMPT = "{context}\n{question} Answer with the name alone."
@@ -19,6 +21,21 @@ CHAT_PROMPT = "{context}\n{question} Answer with the name alone."
 
 EXAMPLE = ("The man met the woman at the station.", "Who was late?")
 """Context and question of the prompt that results show, and that models are tried with."""
+
+
+class Answer(NamedTuple):
+    """Tokens behind a prompt, of which the first few are given to the model but do not count; see `uncounted`."""
+
+    ids: list[int]
+    uncounted: int
+
+
+def uncounted(tokenizer: Any, ids: Sequence[int], subject: str) -> int:
+    """Count the tokens before a subject that are nothing but space, where its script writes none between words.
+
+    In other scripts the space is written into the word, and is part of it also where a rare word is cut behind it.
+    """
+    return lone_spaces(tokenizer, ids) if any(map(is_unspaced, subject[:1])) else 0
 
 
 class Prompts:
@@ -88,12 +105,16 @@ class Prompts:
         """Encode a text that is to be continued."""
         return self._open(call_tokenizer(self._tokenizer, [text], None, not self.chat)[0]).ids
 
-    def answer(self, prompt: str, subject: str) -> list[int]:
-        """Give the tokens that `subject` adds to a prompt."""
-        alone, both = self.ids(prompt), self.ids(prompt + self.lead + subject)
-        if both[: len(alone)] == alone and len(both) > len(alone):
-            return both[len(alone) :]
-        return call_tokenizer(self._tokenizer, [self.lead + subject], None, False)[0].ids
+    def answer(self, prompt: str, subject: str) -> Answer:
+        """Give the tokens that `subject` adds to a prompt, behind a space where both are of scripts that write one."""
+        unspaced = not self.chat and any(map(is_unspaced, prompt[-1:] + subject[:1]))
+        lead = "" if unspaced else self.lead
+        alone, ids = self.ids(prompt), self.ids(prompt + lead + subject)
+        if ids[: len(alone)] == alone and len(ids) > len(alone):
+            ids = ids[len(alone) :]
+        else:
+            ids = call_tokenizer(self._tokenizer, [lead + subject], None, False)[0].ids
+        return Answer(ids, uncounted(self._tokenizer, ids, subject))
 
     def _many(self, heads: Sequence[str], tails: Sequence[str]) -> list[Encoding]:
         texts = [head + tail for head, tail in zip(heads, tails, strict=True)]

@@ -16,7 +16,7 @@ from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
 from evaluation.scorers.encoding import Encoded
-from evaluation.scorers.prompts import EXAMPLE, Prompts
+from evaluation.scorers.prompts import EXAMPLE, Prompts, uncounted
 from evaluation.scorers.trial import looks_ahead
 from evaluation.scorers.work import ReadingsOf, Work, equal_length_batches, make_work
 
@@ -74,7 +74,9 @@ class Seq2SeqScorer:
         counts = [token not in added for token in labels]
         if True not in counts:
             raise EvaluationError(f"{subject!r} has no tokens in {self._loaded.ref.name}: leave the subject out")
-        upto = len(counts) - counts[::-1].index(True)
+        first, upto = counts.index(True), len(counts) - counts[::-1].index(True)
+        skipped = uncounted(tokenizer, labels[first:upto], subject)
+        counts[first : first + skipped] = [False] * skipped
         return labels[:upto], counts[:upto]
 
     def _labels(self, text: str) -> list[int]:

@@ -86,5 +86,5 @@ def test_a_decoder_that_looks_ahead_whatever_it_gets_is_refused(make_model: Any)
         return output
 
     loaded.model.forward = peeking
-    with pytest.raises(EvaluationError, match="the decoder of .* attends to later tokens: its answers cannot be"):
+    with pytest.raises(EvaluationError, match=r"the decoder of .* attends to later tokens: its answers cannot be"):
         Seq2SeqScorer(loaded, Settings())
