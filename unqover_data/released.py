@@ -271,7 +271,8 @@ class _Reader:
                 raise ListError([f"{path}: line {number}: has {len(columns)} columns between tabs, not 3"])
             where = f"{path}: line {number}"
             context, asked, negated = (_slots(column.strip(), where) for column in columns)
-            kinds = {slot.form.removesuffix("-single") for slot in asked if isinstance(slot, Slot) and slot.form}
+            slots = [slot for slot in asked if isinstance(slot, Slot) and slot.part == "attribute"]
+            kinds = {slot.form.removesuffix("-single") for slot in slots}
             if len(kinds) != 1:
                 raise ListError([f"{where}: the question needs one attribute slot, as [p_act]"])
             templates.append(Template(_template_id(line), kinds.pop(), context, asked, negated, path))
@@ -289,7 +290,7 @@ def _slots(text: str, where: str) -> Text:
             subject = cast(Literal["subject1", "subject2"], f"subject{part[-1]}")
             pieces.append(Slot(subject, rest[0] if rest else "name"))
         elif part.lower() == "mask":
-            pieces.append(Slot("mask"))
+            pieces.append(Slot("mask", rest[0] if rest else ""))
         elif rest in ([], ["neg"]):
             pieces.append(Slot("attribute", part, negated=bool(rest)))
         else:
