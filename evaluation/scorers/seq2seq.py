@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 
 class _Read(NamedTuple):
-    """What the encoder read, and what it made of it: (rows, tokens), (rows, tokens) and (rows, tokens, width)."""
+    """What the encoder read, as (rows, tokens) tokens and mask, and what it gave."""
 
     ids: torch.Tensor
     mask: torch.Tensor
-    hidden: torch.Tensor
+    output: Any
+
+    def take(self, rows: torch.Tensor) -> _Read:
+        """Give some rows; of what the encoder gave, the hidden states alone."""
+        return _Read(self.ids[rows], self.mask[rows], type(self.output)(last_hidden_state=self.output[0][rows]))
 
 
 class Seq2SeqScorer:
@@ -97,7 +101,7 @@ class Seq2SeqScorer:
                 for some in equal_length_batches(length[work.readings[readings, 1]], 2 * self._settings.batch_size):
                     chosen = [answers[s] for s in work.readings[readings[some], 1]]
                     rows = torch.from_numpy(row[some]).to(self._loaded.device)
-                    each = self._decode(read, rows, [labels for labels, _ in chosen])
+                    each = self._decode(read.take(rows), [labels for labels, _ in chosen])
                     counts = torch.tensor([counts for _, counts in chosen], device=each.device)
                     total = each.masked_fill(~counts, 0.0).double().sum(1)
                     mean = total if self._settings.joint else total / counts.sum(1)
@@ -105,26 +109,25 @@ class Seq2SeqScorer:
         return scores
 
     def _encode(self, inputs: dict[str, torch.Tensor]) -> _Read:
-        hidden = self._loaded.model.get_encoder()(**inputs, return_dict=True)[0]
-        return _Read(inputs["input_ids"], inputs["attention_mask"], hidden)
+        output = self._loaded.model.get_encoder()(**inputs, return_dict=True)
+        return _Read(inputs["input_ids"], inputs["attention_mask"], output)
 
-    def _decode(self, read: _Read, rows: torch.Tensor, labels: list[list[int]]) -> torch.Tensor:
-        """Give the log-probability of every label behind those before it, for some rows of what the encoder read."""
+    def _decode(self, read: _Read, labels: list[list[int]]) -> torch.Tensor:
+        """Give the log-probability of every label behind those before it."""
         import torch
 
-        wanted = torch.tensor(labels, device=read.hidden.device)
-        return self._behind(read, rows, wanted, needs_ids=self._needs_ids).gather(2, wanted[..., None])[..., 0]
+        wanted = torch.tensor(labels, device=read.ids.device)
+        return self._behind(read, wanted, needs_ids=self._needs_ids).gather(2, wanted[..., None])[..., 0]
 
-    def _behind(self, read: _Read, rows: torch.Tensor, labels: torch.Tensor, *, needs_ids: bool) -> torch.Tensor:
+    def _behind(self, read: _Read, labels: torch.Tensor, *, needs_ids: bool) -> torch.Tensor:
         """Give the log-probabilities of what comes behind the start token and each label but the last."""
         import torch
-        from transformers.modeling_outputs import BaseModelOutput
 
         start = torch.full_like(labels[:, :1], self._start)
         output = self._loaded.model(
-            **({"input_ids": read.ids[rows]} if needs_ids else {}),
-            encoder_outputs=BaseModelOutput(last_hidden_state=read.hidden[rows]),
-            attention_mask=read.mask[rows],
+            **({"input_ids": read.ids} if needs_ids else {}),
+            encoder_outputs=read.output,
+            attention_mask=read.mask,
             decoder_input_ids=torch.cat([start, labels[:, :-1]], dim=1),
             use_cache=False,
             return_dict=True,
@@ -143,12 +146,14 @@ class Seq2SeqScorer:
         device, limit = self._loaded.device, self._loaded.limit
         ids = torch.tensor([self._prompts.ids(self._prompts.text(*EXAMPLE))[:limit]], device=device)
         labels = torch.tensor([self._labels(EXAMPLE[1])[:limit]], device=device)
-        cut, row = max(1, labels.shape[1] // 2), torch.zeros(1, dtype=torch.long, device=device)
+        cut = max(1, labels.shape[1] // 2)
         with torch.inference_mode():
-            read = self._encode({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+            read = self._encode({"input_ids": ids, "attention_mask": torch.ones_like(ids)}).take(
+                torch.tensor([0], device=device)
+            )
             for needs_ids in (False, True):
-                whole = self._behind(read, row, labels, needs_ids=needs_ids)
-                start = self._behind(read, row, labels[:, :cut], needs_ids=needs_ids)
+                whole = self._behind(read, labels, needs_ids=needs_ids)
+                start = self._behind(read, labels[:, :cut], needs_ids=needs_ids)
                 if not looks_ahead(self._loaded, whole, start):
                     return needs_ids
         raise EvaluationError(

@@ -22,7 +22,8 @@ TURNS = "{%% for m in messages %%}{%% if m.role == 'user' %%}%s{%% else %%}%s{%%
 OPEN = "{%% if add_generation_prompt %%}%s{%% endif %%}"
 USER = "[CLS]She: {{ m.content }}\n"
 HARMONY = (
-    "[CLS]|system|Date: {{ strftime_now('%Y-%m-%d') }}|end|"
+    "{%- macro system() -%}{{- '|system|Date: ' + strftime_now('%Y-%m-%d') + '|end|' -}}{%- endmacro -%}"
+    "[CLS]{{ system() }}"
     + TURNS % ("|user|{{ m.content }}|end|", "|assistant|final|message|{{ m.content }}|return|")
     + OPEN % "|assistant|"
 )
