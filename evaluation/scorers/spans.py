@@ -96,13 +96,21 @@ def _runs(start: int, end: int, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _spells(tokenizer: Any, ids: Sequence[int], subject: str) -> bool:
+    return _written(tokenizer, ids) == squash(subject)
+
+
+def _written(tokenizer: Any, ids: Sequence[int]) -> str:
+    """What tokens say, less what tokenizers change."""
     written = tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-    return squash(written.replace("▁", " ")) == squash(subject)
+    return squash(written.replace("▁", " "))
 
 
 def lone_spaces(tokenizer: Any, ids: Sequence[int]) -> int:
-    """Count the tokens at the start, the last one excepted, that are nothing but space."""
-    return next((i for i, token in enumerate(ids) if not _spells(tokenizer, [token], "")), len(ids) - 1)
+    """Count the tokens at the start, the last one excepted, without which the rest is written the same."""
+    start = 0
+    while start < len(ids) - 1 and _written(tokenizer, ids[start:]) == _written(tokenizer, ids[start + 1 :]):
+        start += 1
+    return start
 
 
 def _find_without_offsets(tokenizer: Any, ids: list[int], side: int, span: Span, text: str) -> tuple[int, int]:

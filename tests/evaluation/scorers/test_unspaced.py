@@ -14,7 +14,7 @@ from evaluation.loading import Loaded, load_model
 from evaluation.models import resolve_model
 from evaluation.scorers.base import Settings
 from evaluation.scorers.causal import CausalScorer
-from evaluation.scorers.prompts import Prompts
+from evaluation.scorers.prompts import Prompts, uncounted
 from evaluation.scorers.seq2seq import Seq2SeqScorer
 from tests.evaluation import conftest
 from tests.evaluation.scorers.test_generation import CHAT, T5_SIZES
@@ -117,6 +117,15 @@ def test_a_space_before_a_rare_word_of_a_script_with_spaces_is_part_of_it(causal
     answer = Prompts(causal, Settings()).answer("Answer:", "Zoë")
     assert causal.tokenizer.convert_ids_to_tokens(answer.ids)[0] == "Ġ"
     assert answer.uncounted == 0
+
+
+def test_bytes_of_a_sign_are_no_space_though_they_are_written_as_nothing() -> None:
+    from transformers import ByT5Tokenizer
+
+    tokenizer = ByT5Tokenizer()
+    for text, spaces in (("张", 0), (" 张", 1), ("  ส", 2)):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert uncounted(tokenizer, ids, text.strip()) == spaces
 
 
 def test_a_decoder_is_given_the_space_of_its_tokenizer_and_it_does_not_count(make_chinese: Any, rows: pa.Table) -> None:
