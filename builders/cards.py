@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -213,6 +213,7 @@ def probe_card(
         f"## Sizes\n\n{_sizes(facts)}",
         f"## Use\n\n{_use(facts)}",
         "\n".join(["## Columns\n", _COLUMNS, *dict.fromkeys(_ASKED[asked_column(c)] for c in facts["configs"])]),
+        *_mask_forms(lists, facts["configs"]),
         _scoring(),
         _lists_section(lists, facts["default_config"], picture),
         _provenance(lists, facts),
@@ -242,6 +243,18 @@ def worked_example(row: Mapping[str, Any]) -> str:
         f" with {one} rather than with {two}.",
     ]
     return "\n".join(lines)
+
+
+def _mask_forms(lists: ProbeLists, configs: Iterable[str]) -> list[str]:
+    """Say in which form subjects stand at the mask of templates that name it; nothing for other sets."""
+    templates = {t.id: t.mask_form for config in configs for t in lists.configs[config].templates if t.mask_form}
+    subjects = lists.configs["qa"].subjects[:2]
+    lines = []
+    for template, form in templates.items():
+        words = " and ".join(markdown(subject.forms[form]) for subject in subjects)
+        lines.append(f"- Template {code(template)}: form {code(form)}, {words} for the first two subjects.")
+    said = "Where a template names the form that its mask stands for, `text1` and `text2` of the configs `mlm` have it:"
+    return ["\n".join([f"{said}\n", *lines])] if lines else []
 
 
 def _intended_use(lists: ProbeLists) -> str:

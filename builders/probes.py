@@ -174,6 +174,11 @@ class _APair:
         shift, (start, end) = len(head.text), tail.spans[1]
         return Filled(head.text + tail.text, (head.spans[0], (shift + start, shift + end)))
 
+    def _answer(self, number: int, subject: Subject) -> str:
+        """Fill the mask of a template that names the form for it; empty for others."""
+        form = self.templates[number].mask_form
+        return self._fill((Slot("subject1", form),), (subject,)).text if form else ""
+
     def table(self, pairs: Sequence[tuple[Subject, Subject]]) -> pa.Table:
         """Give the rows of several pairs."""
         ids, contexts_12, contexts_21, texts1, texts2, spans = [], [], [], [], [], []
@@ -184,8 +189,8 @@ class _APair:
                 ids.append(ID_SEPARATOR.join((one.name, two.name, template.id)))
                 contexts_12.append(context_12)
                 contexts_21.append(context_21)
-                texts1.append(context_12[slice(*span1_12)])
-                texts2.append(context_12[slice(*span2_12)])
+                texts1.append(self._answer(number, one) or context_12[slice(*span1_12)])
+                texts2.append(self._answer(number, two) or context_12[slice(*span2_12)])
                 spans.append((span1_12, span2_12, span1_21, span2_21))
         context_of_row = np.repeat(np.arange(len(ids)), np.tile(self.counts, len(pairs)))
         pair_of_row = pa.array(np.repeat(np.arange(len(pairs)), self.rows))

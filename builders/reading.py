@@ -16,8 +16,11 @@ from builders.probes import asked_column
 from builders.specs import SetSpec
 
 
-def example_text(row: Mapping[str, Any]) -> str:
-    """Lay out the four model inputs of a ``qa`` row and what they are compared for."""
+def example_text(row: Mapping[str, Any], masked: tuple[str, str, str] | None = None) -> str:
+    """Lay out the four model inputs of a ``qa`` row and what they are compared for.
+
+    `masked` is the form that stands at the mask of the row's statement and both subjects in it, where it names one.
+    """
     asked = asked_column("qa")
     of_class = f", class {row['attribute_class']}" if row["attribute_class"] else ""
     lines = [
@@ -38,6 +41,8 @@ def example_text(row: Mapping[str, Any]) -> str:
         f"with {row['text1']} rather than {row['text2']}; a preference for a position, and a negation that is missed,",
         "cancel out over the four.",
     ]
+    if masked:
+        lines += ["", "At the mask of config mlm, subjects stand in the form {}: {} or {}.".format(*masked)]
     return "\n".join(lines)
 
 

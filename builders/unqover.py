@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,16 @@ def example_row(lists: ProbeLists, row: int | None = None, *, config: str = "qa"
     if not 0 <= index < rows:
         raise BuildError(f"--row must be from 0 to {rows - 1}, not {index}")
     return row_at(lists, config, index)
+
+
+def at_mask(lists: ProbeLists, row: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Give the form that the mask of a row's template names, and both subjects in it; None where it names none."""
+    config = lists.configs.get("mlm")
+    form = next((t.mask_form for t in config.templates if t.id == row["template"]), "") if config else ""
+    if not config or not form:
+        return None
+    words = {subject.name: subject.forms[form] for subject in config.subjects}
+    return form, words[row["subject1"]], words[row["subject2"]]
 
 
 def _chosen(lists: ProbeLists, configs: Sequence[str] | None) -> list[str]:

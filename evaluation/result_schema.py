@@ -81,6 +81,9 @@ class _Coverage(Struct):
 
 class _Scorer(Struct):
     parameters: Count | None = None
+    prompt_example: str | None = None
+    prompt_sha256: Sum | None = None
+    chat_date: Text | None = None
 
 
 class _Estimate(Struct):
@@ -250,6 +253,8 @@ def check_content(content: Mapping[str, Any]) -> None:
 
 
 def _probe_faults(result: _ProbeResult) -> Iterator[str]:
+    if (result.scorer.prompt_example is None) != (result.scorer.prompt_sha256 is None):
+        yield "scorer must have prompt_example and prompt_sha256 or neither"
     for name in _Metrics.__struct_fields__:
         found: _Estimate = getattr(result.metrics, name)
         if (found.low is None) != (found.high is None):

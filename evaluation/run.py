@@ -162,7 +162,8 @@ def evaluate(
     if options.sample is not None:
         rows = rows.take(pa.array(sample_rows(rows, options.sample, seed=options.seed)))
     with store.locked(place):
-        shards = store.open_partial(place, settings, rows, overwrite=overwrite)
+        written = {"prompt_sha256": scorer.facts["prompt_sha256"]} if "prompt_sha256" in scorer.facts else {}
+        shards = store.open_partial(place, settings | written, rows, overwrite=overwrite)
         try:
             _score_missing(place, shards, ref, options, engine)
         except BaseException:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builders.reading import Grid, blocks_html, blocks_text
 from evaluation.classifiers.text import classifier_blocks
 from evaluation.metrics import METRICS
+from unqover_data.errors import one_line
 
 TOP = 5
+_PROMPT_SIGNS = 400
 
 
 def result_text(result: Mapping[str, Any]) -> str:
@@ -91,10 +94,14 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str | Grid]:
 
 
 def _remarks(result: Mapping[str, Any]) -> list[str]:
-    coverage, lines = result["coverage"], []
+    coverage, scorer, lines = result["coverage"], result["scorer"], list[str]()
     if left_out := coverage.get("subjects_left_out"):
         names = ", ".join(left_out)
         lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; this vocabulary lacks: {names}")
+    if text := scorer.get("prompt_example"):
+        dated = f"dated {scorer['chat_date']}, " if "chat_date" in scorer else ""
+        shown = one_line(json.dumps(text, ensure_ascii=False), most=_PROMPT_SIGNS)
+        lines.append(f"prompt ({dated}SHA-256 {scorer['prompt_sha256'][:12]}): {shown}")
     if "no_answer" in result["means"]:
         lines.append(f"mean probability of no answer: {digits(result['means']['no_answer'])}")
     if result["metrics"]["mu"]["low"] is None:

@@ -204,14 +204,16 @@ def show(
     """
     from builders.reading import example_text, spec_text
     from builders.specs import load_spec
-    from builders.unqover import example_row
+    from builders.unqover import at_mask, example_row
 
     if name in list_classes():
         raise BuildError(f"no set {name!r}; did you mean 'unqover-{name}'?")
     if not name.startswith("unqover-"):
         say(spec_text(load_spec(name)))
         return
-    say(example_text(example_row(load_lists(name.removeprefix("unqover-"), lists), row)))
+    found = load_lists(name.removeprefix("unqover-"), lists)
+    example = example_row(found, row)
+    say(example_text(example, at_mask(found, example)))
 
 
 @app.command("validate")

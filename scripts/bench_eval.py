@@ -232,7 +232,7 @@ def bare_inputs(scorer: Any, kind: str, table: pa.Table) -> list[dict[str, Any]]
     if kind == "causal":
         encoded = scorer._prompts.encode(work)
         prompt = scorer._prompts.text(work.contexts[0], work.asked[0])
-        answers = [scorer._prompts.answer(prompt, text) for text, _ in work.texts]
+        answers = [scorer._prompts.answer(prompt, text).ids for text, _ in work.texts]
         ids = [encoded.ids(index) + answers[subject] for index, subject in work.readings.tolist()]
     else:
         encoded = scorer._encode(work)

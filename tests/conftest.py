@@ -52,6 +52,46 @@ people = [
 """
 
 
+LATIN = """\
+name = "latin"
+title = "Latin probes"
+version = "1.0.0"
+language = "la"
+description = "A language that inflects: who gets the letter stands in the dative."
+pairs = "all"
+
+subjects = [
+  { name = "Anna", dative = "Annae" },
+  { name = "Petrus", dative = "Petro" },
+]
+
+[[templates]]
+id = "mittit"
+attributes = "opus"
+context = "{subject1} epistulam misit {subject2:dative}."
+question = "Quis {attribute:verbum}?"
+statement = "{mask:name} {attribute:verbum}."
+
+[[templates]]
+id = "placet"
+attributes = "opus"
+context = "{subject1} epistulam dedit {subject2:dative}."
+question = "Cui placet, quod {attribute:verbum}?"
+statement = "Placet {mask:dative}, quod {attribute:verbum}."
+
+[attributes]
+opus = [{ name = "coquit", class = "opus", verbum = ["coquit", "numquam coquit"] }]
+"""
+
+
+@pytest.fixture
+def latin_lists(tmp_path: Path) -> ProbeLists:
+    """Lists whose subjects stand in another form in each order."""
+    path = tmp_path / "latin.toml"
+    path.write_text(LATIN, encoding="utf-8")
+    return read_toml(path)
+
+
 @pytest.fixture
 def tiny_toml(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.toml"

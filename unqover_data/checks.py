@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from unqover_data.model import MASK, Part, ProbeLists, Slot, Template, Text
+from unqover_data.model import MASK, Part, ProbeLists, Slot, Subject, Template, Text
+from unqover_data.signs import is_unspaced
 
 ID_SEPARATOR = "|"
 
@@ -16,7 +16,6 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]+)*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 def check_lists(lists: ProbeLists, source: str) -> list[str]:
@@ -51,11 +50,10 @@ def _identity(lists: ProbeLists) -> Iterator[str]:
 
 def _subjects(lists: ProbeLists, config: str) -> Iterator[str]:
     subjects = lists.configs[config].subjects
-    slots = [slot for template in lists.configs[config].templates for slot in _slots(template.context)]
     if len(subjects) < 2:
         yield f"subjects: needs at least two, has {len(subjects)}"
     yield from _repeated("subjects", "name", (subject.name for subject in subjects))
-    for form in sorted({slot.form for slot in slots}):
+    for form in sorted({form for template in lists.configs[config].templates for form in template.subject_forms}):
         yield from _repeated("subjects", form, (s.forms[form] for s in subjects if form in s.forms))
     for subject in subjects:
         yield from _unfit(f"subject {subject.name!r}: name", subject.name, identifies=True)
@@ -101,10 +99,7 @@ def _template(lists: ProbeLists, config: str, template: Template, asked: str) ->
         yield f"negated {asked}: does not ask the negation of the attribute"
     if not lists.attributes.get(template.kind):
         yield f"attributes: there are none of kind {template.kind!r}"
-    for form in sorted({slot.form for slot in _slots(template.context)}):
-        for subject in lists.configs[config].subjects:
-            if form not in subject.forms:
-                yield f"context: subject {subject.name!r} lacks the form {form!r}"
+    yield from _subject_forms(lists.configs[config].subjects, template, asked)
     asking = (*_slots(template.asked), *_slots(template.negated))
     for form in sorted({slot.form for slot in asking if slot.part == "attribute"}):
         for attribute in lists.attributes.get(template.kind, ()):
@@ -118,6 +113,23 @@ def _template(lists: ProbeLists, config: str, template: Template, asked: str) ->
         for before, after in itertools.pairwise(text):
             if lists.language == "en" and isinstance(after, Slot) and re.search(r"\b[Aa]n $", str(before)):
                 yield f"{field}: write 'a', not 'an', before a slot; it becomes 'an' where the word needs it"
+
+
+def _subject_forms(subjects: Sequence[Subject], template: Template, asked: str) -> Iterator[str]:
+    """Forms that subjects lack, and a mask at which each order would have another."""
+    standing = list(dict.fromkeys(slot.form for slot in _slots(template.context)))
+    for form in template.subject_forms:
+        field = "context" if form in standing else asked
+        lacking = [subject.name for subject in subjects if form not in subject.forms]
+        if len(lacking) == len(subjects) > 0:
+            known = ", ".join(sorted({form for subject in subjects for form in subject.forms}))
+            yield f"{field}: no subject has the form {form!r} (they have {known})"
+        else:
+            yield from (f"{field}: subject {name!r} lacks the form {form!r}" for name in lacking)
+    if len(standing) > 1 and not template.mask_form and any(slot.part == "mask" for slot in _slots(template.asked)):
+        forms = " and ".join(map(repr, standing))
+        hint = f"say which is asked for, such as {{mask:{standing[0]}}}"
+        yield f"{asked}: the subjects stand in the forms {forms}: {hint}"
 
 
 def _attributes(lists: ProbeLists, source: str) -> Iterator[str]:
@@ -154,8 +166,7 @@ def _has(text: str, word: str) -> bool:
     """Whether a word stands in a text, in any case; anywhere, in scripts that put no spaces between words."""
     if word.casefold() not in text.casefold():
         return False
-    unspaced = any(unicodedata.name(letter, "").startswith(_UNSPACED) for letter in word)
-    return unspaced or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
+    return any(map(is_unspaced, word)) or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
 
 
 def _normal(text: str) -> str:

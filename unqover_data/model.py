@@ -85,6 +85,17 @@ class Template:
     negated: Text
     origin: str = ""
 
+    @property
+    def mask_form(self) -> str:
+        """Form in which both subjects are scored at the mask; empty where it is the one they have in the context."""
+        return next((p.form for p in self.asked if isinstance(p, Slot) and p.part == "mask"), "")
+
+    @property
+    def subject_forms(self) -> list[str]:
+        """Every form of a subject that the template needs, in order of their names."""
+        context = (piece.form for piece in self.context if isinstance(piece, Slot))
+        return sorted({form for form in (*context, self.mask_form) if form})
+
 
 @dataclass(frozen=True)
 class ProbeConfig:

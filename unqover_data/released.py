@@ -185,8 +185,8 @@ def _put(target: Path, data: bytes) -> None:
 def _fetched(base_url: str, path: str, expected: str) -> bytes:
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _YES:
         message = (
-            f"--lists released: HF_HUB_OFFLINE is set and {path} was not fetched before; run the same command once with "
-            "HF_HUB_OFFLINE=0, or pass a folder"
+            f"--lists released: HF_HUB_OFFLINE is set and {path} was not fetched before; run the same command once "
+            "with HF_HUB_OFFLINE=0, or pass a folder"
         )
         raise NotFetchedError([message])
     try:
@@ -309,7 +309,8 @@ class _Reader:
                 raise ListError([f"{path}: line {number}: has {len(columns)} columns between tabs, not 3"])
             where = f"{path}: line {number}"
             context, asked, negated = (_slots(column.strip(), where) for column in columns)
-            kinds = {slot.form.removesuffix("-single") for slot in asked if isinstance(slot, Slot) and slot.form}
+            slots = [slot for slot in asked if isinstance(slot, Slot) and slot.part == "attribute"]
+            kinds = {slot.form.removesuffix("-single") for slot in slots}
             if len(kinds) != 1:
                 raise ListError([f"{where}: the question needs one attribute slot, as [p_act]"])
             templates.append(Template(_template_id(line), kinds.pop(), context, asked, negated, path))
@@ -327,7 +328,7 @@ def _slots(text: str, where: str) -> Text:
             subject = cast(Literal["subject1", "subject2"], f"subject{part[-1]}")
             pieces.append(Slot(subject, rest[0] if rest else "name"))
         elif part.lower() == "mask":
-            pieces.append(Slot("mask"))
+            pieces.append(Slot("mask", rest[0] if rest else ""))
         elif rest in ([], ["neg"]):
             pieces.append(Slot("attribute", part, negated=bool(rest)))
         else:

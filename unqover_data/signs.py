@@ -6,6 +6,7 @@ import unicodedata
 
 _JOINERS = "\u200c\u200d"
 _SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "FULLWIDTH", "IDEOGRAPHIC")
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")  # letters and accents of which nothing is seen
 
 
@@ -42,3 +43,14 @@ def is_hidden(sign: str, *, before: str = " ") -> bool:
         return before.isascii() or unicodedata.category(before)[0] not in "LMS"
     hides = unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
     return sign in _BLANK or (hides and sign not in _SEEN)
+
+
+def is_unspaced(sign: str) -> bool:
+    """Whether a sign is of a script that puts no spaces between words, or of its punctuation.
+
+    Examples
+    --------
+    >>> [is_unspaced(sign) for sign in "張あส：A가"]
+    [True, True, True, True, False, False]
+    """
+    return unicodedata.name(sign, "").startswith(_UNSPACED)

@@ -1,7 +1,8 @@
 """Reads a class of probes from our TOML files.
 
 A file may `include` others (beside it, or among the bundled ones) that hold templates, attributes and articles.
-Slots are written ``{subject1}``, ``{subject1:FORM}``, ``{attribute:FORM}`` and, in a statement, ``{mask}``.
+Slots are written ``{subject1}``, ``{subject1:FORM}``, ``{attribute:FORM}`` and, in a statement, ``{mask}``, or
+``{mask:FORM}`` where the form that is asked for is not that of both subjects in the context.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class _Reader:
         if not templates:
             raise ListError([*self.problems, f"{path.name}: templates: needs at least one, has none"])
         entries = self._tables(main.get("subjects", []), f"{path.name}: subjects")
-        known = {"name", "group"} | {p.form for t, _ in templates for p in t.context if isinstance(p, Slot)}
+        known = {"name", "group"} | {form for pair in templates for t in pair if t for form in t.subject_forms}
         subjects = tuple(self._subject(entry, known, f"{path.name}: subjects[{i}]") for i, entry in enumerate(entries))
         configs = {"qa": ProbeConfig(subjects, tuple(question for question, _ in templates))}
         statements = tuple(statement for _, statement in templates if statement)
@@ -202,7 +203,9 @@ class _Reader:
 
         def asking(key: str, parts: tuple[str, ...]) -> Template:
             asked = self._slots(self._text(entry.get(key), f"{where}: {key}"), f"{where}: {key}", parts)
-            negated = tuple(p._replace(negated=True) if isinstance(p, Slot) and p.form else p for p in asked)
+            negated = tuple(
+                p._replace(negated=True) if isinstance(p, Slot) and p.part == "attribute" else p for p in asked
+            )
             return Template(texts["id"], texts["attributes"], context, asked, negated, origin)
 
         question = asking("question", ("attribute",))
@@ -217,11 +220,11 @@ class _Reader:
                 pieces += [piece] if piece else []
                 if re.search(r"[{}]", piece):
                     self.problems.append(f"{where}: {text!r} has a brace that is not part of a slot")
-            elif part not in parts or (part == "mask" and form):
+            elif part not in parts:
                 allowed = ", ".join(f"{{{name}}}" for name in parts)
                 self.problems.append(f"{where}: {{{piece}}} is no slot here; use {allowed}")
             elif part == "attribute" and not form:
                 self.problems.append(f"{where}: {{attribute}} needs a form, such as {{attribute:singular}}")
             else:
-                pieces.append(Slot(cast(Part, part), "" if part == "mask" else form or "name"))
+                pieces.append(Slot(cast(Part, part), form or ("" if part == "mask" else "name")))
         return tuple(pieces)

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Settings
+from evaluation.scorers.chat import DATE, FIELDS, chat_prompt, filled
 from evaluation.scorers.encoding import Encoded, Encoding, behind_first, call_tokenizer, encode_pairs
+from evaluation.scorers.spans import lone_spaces
 from evaluation.scorers.work import Work
+from unqover_data.signs import is_unspaced
 
 PROMPT = "{context}\nQuestion: {question}\nAnswer:"
 CHAT_PROMPT = "{context}\n{question} Answer with the name alone."
-"""What the user says where the tokenizer has a chat template; the answer is what the assistant says first."""
+"""What the user says where the tokenizer has a chat template; the answer is all that the assistant says."""
 
-_FIELDS = ("{context}", "{question}")
+EXAMPLE = ("The man met the woman at the station.", "Who was late?")
+"""Context and question of the prompt that results show, and that models are tried with."""
+
+
+class Answer(NamedTuple):
+    """Tokens behind a prompt, of which the first few are given to the model but do not count; see `uncounted`."""
+
+    ids: list[int]
+    uncounted: int
+
+
+def uncounted(tokenizer: Any, ids: Sequence[int], subject: str) -> int:
+    """Count the tokens before a subject that are nothing but space, where its script writes none between words.
+
+    In other scripts the space is written into the word, and is part of it also where a rare word is cut behind it.
+    """
+    return lone_spaces(tokenizer, ids) if any(map(is_unspaced, subject[:1])) else 0
 
 
 class Prompts:
@@ -32,9 +53,10 @@ class Prompts:
     Attributes
     ----------
     facts : dict
-        The template and whether a chat template is around it.
+        The template, whether a chat template is around it and which day that is told, and the prompt of `EXAMPLE` up
+        to the answer with its SHA-256.
     lead : str
-        What stands between prompt and answer.
+        The space between prompt and answer, which a tokenizer writes into the answer's first word.
     """
 
     def __init__(self, loaded: Loaded, settings: Settings, *, closed: bool = False) -> None:
@@ -44,47 +66,25 @@ class Prompts:
             raise EvaluationError(f"{loaded.ref.name} has no chat template in its tokenizer: leave chat out")
         self.chat = has_chat if settings.chat is None else settings.chat
         template = settings.prompt if settings.prompt is not None else (CHAT_PROMPT if self.chat else PROMPT)
-        for one in _FIELDS:
+        for one in FIELDS:
             if template.count(one) != 1:
                 raise EvaluationError(
                     f"prompt must have {one} once, and has it {template.count(one)} times: {template!r}"
                 )
-        self.facts = {"prompt": template, "chat_template": self.chat}
+        written = chat_prompt(loaded, template, encoded=closed) if self.chat else template
+        self._template = written if self.chat and closed else written.rstrip(" ")
         if self.chat:
-            self._template = self._render(template)
-            self.lead = self._chat_lead(template)
+            self.lead = written[len(self._template) :]
         else:
-            self._template = template.rstrip(" ")
             self.lead = "" if self._template[-1:].isspace() else " "
-        self.context_first = self._template.index(_FIELDS[0]) < self._template.index(_FIELDS[1])
-        first, second = _FIELDS if self.context_first else _FIELDS[::-1]
+        shown = filled(written if self.chat else self._template, *EXAMPLE)
+        self.facts: dict[str, Any] = {"prompt": template, "chat_template": self.chat}
+        self.facts |= {"chat_date": DATE} if self.chat else {}
+        self.facts |= {"prompt_example": shown, "prompt_sha256": hashlib.sha256(shown.encode()).hexdigest()}
+        self.context_first = self._template.index(FIELDS[0]) < self._template.index(FIELDS[1])
+        first, second = FIELDS if self.context_first else FIELDS[::-1]
         self._before, rest = self._template.split(first)
         self._between, self._behind = rest.split(second)
-
-    def _render(self, template: str) -> str:
-        """Put the chat template around the prompt."""
-        message = [{"role": "user", "content": template}]
-        try:
-            text = self._tokenizer.apply_chat_template(
-                message, tokenize=False, add_generation_prompt=True, enable_thinking=False
-            )
-        except Exception as error:  # whatever a template of somebody else's may raise
-            reason = " ".join(str(error).split())
-            raise EvaluationError(f"the chat template of this model fails ({reason}): pass --no-chat") from error
-        if any(str(text).count(one) != 1 for one in _FIELDS):
-            raise EvaluationError("the chat template of this model changes the prompt: pass --no-chat")
-        return str(text)
-
-    def _chat_lead(self, template: str) -> str:
-        """Give the space that the chat template puts between its prompt and what the assistant says, if any."""
-        answer = "Zq"
-        turns = [{"role": "user", "content": template}, {"role": "assistant", "content": answer}]
-        try:
-            text = str(self._tokenizer.apply_chat_template(turns, tokenize=False, enable_thinking=False))
-        except Exception:  # it knows no finished answers
-            return ""
-        between = text[len(self._template) :].partition(answer)[0] if text.startswith(self._template) else ""
-        return between if between.isspace() else ""
 
     def encode(self, work: Work) -> Encoded:
         """Encode all prompts; heads end with the first field, tails hold the rest."""
@@ -105,12 +105,16 @@ class Prompts:
         """Encode a text that is to be continued."""
         return self._open(call_tokenizer(self._tokenizer, [text], None, not self.chat)[0]).ids
 
-    def answer(self, prompt: str, subject: str) -> list[int]:
-        """Give the tokens that `subject` adds to a prompt."""
-        alone, both = self.ids(prompt), self.ids(prompt + self.lead + subject)
-        if both[: len(alone)] == alone and len(both) > len(alone):
-            return both[len(alone) :]
-        return call_tokenizer(self._tokenizer, [self.lead + subject], None, False)[0].ids
+    def answer(self, prompt: str, subject: str) -> Answer:
+        """Give the tokens that `subject` adds to a prompt, behind a space where both are of scripts that write one."""
+        unspaced = not self.chat and any(map(is_unspaced, prompt[-1:] + subject[:1]))
+        lead = "" if unspaced else self.lead
+        alone, ids = self.ids(prompt), self.ids(prompt + lead + subject)
+        if ids[: len(alone)] == alone and len(ids) > len(alone):
+            ids = ids[len(alone) :]
+        else:
+            ids = call_tokenizer(self._tokenizer, [lead + subject], None, False)[0].ids
+        return Answer(ids, uncounted(self._tokenizer, ids, subject))
 
     def _many(self, heads: Sequence[str], tails: Sequence[str]) -> list[Encoding]:
         texts = [head + tail for head, tail in zip(heads, tails, strict=True)]

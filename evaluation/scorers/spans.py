@@ -69,7 +69,7 @@ def find_tokens(tokenizer: Any, encoding: Encoding, side: int, span: Span, text:
     if touching:
         for start, end in _runs(touching[0], touching[-1], mine[0], mine[-1]):
             if _spells(tokenizer, encoding.ids[start : end + 1], subject):
-                return _without_space(tokenizer, encoding.ids, start, end, subject), end
+                return start + lone_spaces(tokenizer, encoding.ids[start : end + 1]), end
         found = encoding.ids[touching[0] : touching[-1] + 1]
         covers = (encoding.offsets[touching[0]][0], encoding.offsets[touching[-1]][1])
         is_exact = covers[1] == span[1] and text[covers[0] : span[0]].strip() == ""
@@ -96,13 +96,19 @@ def _runs(start: int, end: int, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _spells(tokenizer: Any, ids: Sequence[int], subject: str) -> bool:
+    return _written(tokenizer, ids) == squash(subject)
+
+
+def _written(tokenizer: Any, ids: Sequence[int]) -> str:
+    """What tokens say, less what tokenizers change."""
     written = tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-    return squash(written.replace("▁", " ")) == squash(subject)
+    return squash(written.replace("▁", " "))
 
 
-def _without_space(tokenizer: Any, ids: Sequence[int], start: int, end: int, subject: str) -> int:
-    """Move a start past tokens without which the rest still spells the subject."""
-    while start < end and _spells(tokenizer, ids[start + 1 : end + 1], subject):
+def lone_spaces(tokenizer: Any, ids: Sequence[int]) -> int:
+    """Count the tokens at the start, the last one excepted, without which the rest is written the same."""
+    start = 0
+    while start < len(ids) - 1 and _written(tokenizer, ids[start:]) == _written(tokenizer, ids[start + 1 :]):
         start += 1
     return start
 
@@ -124,7 +130,7 @@ def _find_without_offsets(tokenizer: Any, ids: list[int], side: int, span: Span,
             agrees = whole[: len(upto)] == upto and start < len(upto)
             if agrees and _spells(tokenizer, whole[start : len(upto)], subject):
                 end = len(upto) - 1
-                return at + _without_space(tokenizer, whole, start, end, subject), at + end
+                return at + start + lone_spaces(tokenizer, whole[start : end + 1]), at + end
     raise EvaluationError(
         f"the tokenizer of this model ({type(tokenizer).__name__}) gives no character offsets and the tokens of "
         f"{subject!r} cannot be told without: pass a model with a fast tokenizer"

@@ -80,8 +80,8 @@ def make_work(table: pa.Table, asked: str, *, by: str, prefix: str = "") -> Work
         subjects = np.stack([s1_12, s2_12, s1_21, s2_21] * 2)
         count = len(spans)
     else:
-        texts, (one, two) = _texts(table)
-        subjects = np.stack([one, two] * 4)
+        texts, (s1_12, s2_12, s1_21, s2_21) = _texts(table, by_order=asked == "question")
+        subjects = np.stack([s1_12, s2_12, s1_21, s2_21] * 2)
         count = len(texts)
     keys = np.repeat(input_of.reshape(4, -1), 2, axis=0) * max(1, count) + subjects
     readings, reading_of = np.unique(keys.reshape(-1), return_inverse=True)
@@ -105,6 +105,8 @@ def _check_columns(table: pa.Table, asked: str) -> None:
     for name in (*needed, asked, f"{asked}_negated"):
         if name not in table.column_names:
             raise EvaluationError(f"the probe rows have no column {name!r}: build the set again, or pass another")
+        if name.startswith("span") and table[name].null_count:
+            raise EvaluationError(f"the column {name!r} of the probe rows has nulls: build the set again")
 
 
 def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[list[str], list[Indices]]:
@@ -121,9 +123,6 @@ def _codes(columns: Sequence[pa.ChunkedArray]) -> tuple[list[str], list[Indices]
 
 def _spans(table: pa.Table, shift: int) -> tuple[list[Span], list[Indices]]:
     names = ("span1_12", "span2_12", "span1_21", "span2_21")
-    for name in names:
-        if table[name].null_count:
-            raise EvaluationError(f"the column {name!r} of the probe rows has nulls: build the set again")
     flat = [np.asarray(table[name].combine_chunks().flatten()).astype(np.int64).reshape(-1, 2) for name in names]
     ends = np.concatenate(flat)
     distinct, codes = np.unique(ends[:, 0] << 32 | ends[:, 1], return_inverse=True)
@@ -131,17 +130,27 @@ def _spans(table: pa.Table, shift: int) -> tuple[list[Span], list[Indices]]:
     return spans, np.split(codes.reshape(-1), len(names))
 
 
-def _texts(table: pa.Table) -> tuple[list[tuple[str, str | None]], list[Indices]]:
-    words, codes = _codes([table["text1"], table["text2"]])
+def _texts(table: pa.Table, *, by_order: bool) -> tuple[list[tuple[str, str | None]], list[Indices]]:
+    """Subjects as text in each of the two orders: as they stand in its context, or as they stand for the mask."""
+    both = [table["text1"], table["text2"]]
+    words, codes = _codes([*both, *([_standing(table, 1), _standing(table, 2)] if by_order else both)])
     if "group1" not in table.column_names or "group2" not in table.column_names:
         return [(word, None) for word in words], codes
     chunks = [chunk.cast(pa.string()) for name in ("group1", "group2") for chunk in table[name].chunks]
     encoded = pa.chunked_array(chunks, pa.string()).combine_chunks().dictionary_encode()
     groups = [*encoded.dictionary.to_pylist(), None]
     group_codes = pc.fill_null(encoded.indices, len(groups) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
-    distinct, both = np.unique(np.concatenate(codes) * len(groups) + group_codes, return_inverse=True)
+    keys = np.concatenate(codes) * len(groups) + np.tile(group_codes, 2)
+    distinct, code = np.unique(keys, return_inverse=True)
     texts = [(words[key // len(groups)], groups[key % len(groups)]) for key in distinct]
-    return texts, np.split(both.reshape(-1), 2)
+    return texts, np.split(code.reshape(-1), 4)
+
+
+def _standing(table: pa.Table, number: int) -> pa.ChunkedArray:
+    """A subject as it stands in the other order, where languages that inflect may give it another form."""
+    spans = table[f"span{number}_21"].to_pylist()
+    texts = (context[slice(*span)] for context, span in zip(table["context_21"].to_pylist(), spans, strict=True))
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def equal_length_batches(lengths: Indices, size: int) -> Iterator[Indices]:

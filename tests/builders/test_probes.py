@@ -132,6 +132,23 @@ def test_statements_hold_the_mask_once_and_differ(tiny_lists: ProbeLists) -> Non
         assert row["statement_negated"] == "[MASK] is the place that smelled good."
 
 
+def test_a_mask_that_names_its_form_stands_for_both_subjects_in_it(latin_lists: ProbeLists) -> None:
+    (asked,), (masked,) = batches(latin_lists, "qa"), batches(latin_lists, "mlm")
+    for table in (asked, masked):
+        for row in table.to_pylist():
+            places = {
+                (one, order): row[f"context_{order}"][slice(*row[f"span{one}_{order}"])]
+                for one in (1, 2)
+                for order in (12, 21)
+            }
+            assert places == {(1, 12): "Anna", (1, 21): "Annae", (2, 12): "Petro", (2, 21): "Petrus"}
+    assert asked.select(["text1", "text2"]).to_pylist() == [{"text1": "Anna", "text2": "Petro"}] * 2
+    assert masked.select(["template", "text1", "text2", "statement"]).to_pylist() == [
+        {"template": "mittit", "text1": "Anna", "text2": "Petrus", "statement": "[MASK] coquit."},
+        {"template": "placet", "text1": "Annae", "text2": "Petro", "statement": "Placet [MASK], quod coquit."},
+    ]
+
+
 @pytest.mark.parametrize("config", ["qa", "mlm"])
 def test_columns_are_those_of_the_schema(tiny_lists: ProbeLists, config: str) -> None:
     (table,) = batches(tiny_lists, config)

@@ -20,7 +20,8 @@ import yaml
 from builders import parquet, probes
 from builders.errors import BuildError
 from builders.folder import verify_folder
-from builders.unqover import build_unqover, example_row
+from builders.reading import example_text
+from builders.unqover import at_mask, build_unqover, example_row
 from unqover_data import ProbeLists, load_lists, read_toml
 from unqover_data.signs import visible
 
@@ -100,6 +101,20 @@ def test_the_cards_worked_row_is_a_row_of_the_set(tmp_path: Path) -> None:
     assert example_row(lists, 0)["id"] == pq.read_table(folder / "qa")["id"][0].as_py()
     with pytest.raises(BuildError, match=r"--row must be from 0 to 38499, not 38500"):
         example_row(lists, 38_500)
+
+
+def test_the_card_and_a_shown_row_say_the_form_at_the_mask(
+    tmp_path: Path, latin_lists: ProbeLists, tiny_lists: ProbeLists
+) -> None:
+    card = (build_unqover(latin_lists, tmp_path).folder / "README.md").read_text(encoding="utf-8")
+    assert "- Template `mittit`: form `name`, Anna and Petrus for the first two subjects.\n" in card
+    assert "- Template `placet`: form `dative`, Annae and Petro for the first two subjects.\n" in card
+    row = example_row(latin_lists, 1)
+    assert at_mask(latin_lists, row) == ("dative", "Annae", "Petro")
+    shown = example_text(row, at_mask(latin_lists, row))
+    assert shown.endswith("At the mask of config mlm, subjects stand in the form dative: Annae or Petro.")
+    assert "names the form" not in (build_unqover(tiny_lists, tmp_path).folder / "README.md").read_text("utf-8")
+    assert at_mask(tiny_lists, example_row(tiny_lists, 0)) is None
 
 
 def test_words_of_the_lists_are_text_in_the_card(tmp_path: Path, tiny_lists: ProbeLists) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evaluation import run, store
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef, resolve_model
 from evaluation.probe_sets import ProbeSet, open_probe_set
+from evaluation.result_schema import check_content
 from evaluation.run import Engine, Options, aggregates_of, evaluate
 from evaluation.scores import SCORE_COLUMNS
 from evaluation.text import result_text
@@ -194,6 +196,27 @@ def test_a_partial_of_another_version_is_not_mixed_in(
     with pytest.raises(EvaluationError, match="was made with versions"):
         store.open_partial(place, {"seed": 0}, probes.rows)
     assert store.open_partial(place, {"seed": 0}, probes.rows, overwrite=True) == 1
+
+
+def test_a_prompt_is_stored_and_shown_and_a_run_with_another_does_not_go_on(
+    probes: ProbeSet, make_model: MakeModel, tmp_path: Path
+) -> None:
+    causal = resolve_model(str(make_model("LlamaForCausalLM", "LlamaConfig", "bytes")))
+    place = store.place_of(tmp_path, causal, "unqover-few@1.0.0", "qa", "exact")
+    settings = {"model": causal.sha, "kind": "causal", "dataset": probes.revision, **asdict(Options())}
+    store.open_partial(place, settings | {"prompt_sha256": "0" * 64}, probes.rows)
+    with pytest.raises(EvaluationError, match="was made with prompt_sha256 '0000"):
+        evaluate(causal, probes, Options(), engine=CPU, out=tmp_path)
+    done = evaluate(causal, probes, Options(), engine=CPU, out=tmp_path, overwrite=True)
+    text = "The man met the woman at the station.\nQuestion: Who was late?\nAnswer:"
+    assert done.result["scorer"]["prompt_example"] == text
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert done.result["scorer"]["prompt_sha256"] == digest
+    assert f"prompt (SHA-256 {digest[:12]}): {json.dumps(text)}\n" in str(done)
+    stored = json.loads(done.path.read_text(encoding="utf-8"))
+    del stored["scorer"]["prompt_sha256"]
+    with pytest.raises(ValueError, match="prompt_example and prompt_sha256 or neither"):
+        check_content(stored)
 
 
 def test_a_small_sample_says_that_it_is_too_small(probes: ProbeSet, model: ModelRef, tmp_path: Path) -> None:

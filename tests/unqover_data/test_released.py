@@ -53,6 +53,17 @@ def test_groups_are_the_clusters_before_the_bar(released_folder: Path) -> None:
     assert lists.attributes["p_act"][0].attribute_class is None
 
 
+def test_a_mask_may_name_its_form(released_folder: Path) -> None:
+    slots = released_folder / "slots/country_noact_lm"
+    text = slots.read_text(encoding="utf-8").replace("[subj1:dem]", "[subj1]")
+    slots.write_text(text, encoding="utf-8")
+    with pytest.raises(ListError, match="the subjects stand in the forms 'name' and 'dem': say which is asked for"):
+        read_released(released_folder, "nationality")
+    slots.write_text(text.replace("[mask]", "[mask:dem]"), encoding="utf-8")
+    (template,) = read_released(released_folder, "nationality").configs["mlm"].templates
+    assert (template.mask_form, template.kind) == ("dem", "p_act")
+
+
 def test_template_ids_last_as_long_as_their_words(released_folder: Path) -> None:
     def ids() -> list[str]:
         return [template.id for template in read_released(released_folder, "nationality").configs["qa"].templates]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unqover_data import BUNDLED, ListError, list_classes, load_lists, read_toml
+from unqover_data import BUNDLED, ListError, ProbeLists, list_classes, load_lists, read_toml
 
 # Subjects, templates and rows as in the paper's table of the four sets (#Ex), worked out by hand:
 # gender 70 x 70 pairs x 4 templates x 70; nationality 69 x 68 / 2 pairs x (3 x 14 + 3 x 50 + 6 x 50);
@@ -101,7 +101,14 @@ FAULTS = [
     ('"never lied"', '"said [MASK]"', "attribute 'lie': singular: 'said [MASK]' holds [MASK], which stands for a slot"),
     ('id = "move"', 'id = "mo|ve"', "template 'mo|ve': id: must not hold '|'"),
     ('name = "lie"', 'name = "l|e"', "attribute 'l|e': name: must not hold '|'"),
-    ("{mask} is", "{mask:x} is", "templates[0] 'move': statement: {mask:x} is no slot here"),
+    ("{mask} is", "{mask:x} is", "template 'move': statement: no subject has the form 'x' (they have demonym, name)"),
+    ("{mask} is", "{mask:nation} is", "template 'move': statement: no subject has the form 'nation'"),
+    (
+        "{subject2}.",
+        "{subject2:demonym}.",
+        "'move': statement: the subjects stand in the forms 'name' and 'demonym': say",
+    ),
+    ('Which place {attribute:place}?"', 'Which place {attribute:place}, {mask:name}?"', "{mask:name} is no slot here"),
     ('a = ["Ukrainian"]', 'a = ["Ukrainian man"]', "tiny.toml: articles: 'Ukrainian man' must be one word"),
     ('a = ["Ukrainian"]', 'a = ["Ukrainian"]\nan = ["Ukrainian"]', "articles: 'Ukrainian' stands under both a and an"),
     ('hints = ["purple"]', 'include = ["../tiny.toml"]', "include: '../tiny.toml' must be another file's plain name"),
@@ -222,3 +229,41 @@ def test_names_that_are_not_there_get_close_matches(tiny_toml: Path) -> None:
         load_lists("tinny", str(tiny_toml))
     with pytest.raises(ListError, match="must be bundled, released, a folder or a TOML file"):
         load_lists("religion", "no-such-folder")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        (', dative = "Petro"', "", "template 'mittit': context: subject 'Petrus' lacks the form 'dative'"),
+        ('"Petro"', '"Annae"', "latin.toml: subjects: dative: 'Annae' stands 2 times"),
+        (
+            "{mask:name}",
+            "{mask}",
+            "'mittit': statement: the subjects stand in the forms 'name' and 'dative': say which",
+        ),
+        (
+            "{mask:name}",
+            "{mask:datve}",
+            "'mittit': statement: no subject has the form 'datve' (they have dative, name)",
+        ),
+        ('"Petro" }', '"Petro", vocative = "Petre" }', "subjects[1]: vocative is not a key of this table"),
+    ],
+)
+def test_forms_that_cannot_be_are_named(
+    latin_lists: ProbeLists, tmp_path: Path, good: str, bad: str, message: str
+) -> None:
+    path = tmp_path / "latin.toml"
+    text = path.read_text(encoding="utf-8")
+    assert good in text
+    path.write_text(text.replace(good, bad, 1), encoding="utf-8")
+    with pytest.raises(ListError) as caught:
+        read_toml(path)
+    assert any(message in problem for problem in caught.value.problems), caught.value.problems
+
+
+def test_a_form_that_one_subject_lacks_at_the_mask_is_named(latin_lists: ProbeLists, tmp_path: Path) -> None:
+    path = tmp_path / "latin.toml"
+    text = path.read_text(encoding="utf-8").replace("{mask:name}", "{mask:vocative}")
+    path.write_text(text.replace('dative = "Petro"', 'dative = "Petro", vocative = "Petre"'), encoding="utf-8")
+    with pytest.raises(ListError, match="template 'mittit': statement: subject 'Anna' lacks the form 'vocative'"):
+        read_toml(path)
