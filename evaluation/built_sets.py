@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from builders.folder import MANIFEST, Manifest, read_manifest, sha256
 from builders.hub import resolve_revision
@@ -49,6 +52,33 @@ class BuiltSet:
     def builder(self) -> str | None:
         """``unqover`` for probe sets, ``aflite`` for filtered sets."""
         return self.manifest.get("builder")
+
+    def rows_id(self, part: str) -> str:
+        """Say by one name what scores on a part depend on: what the set is called, its rows, and how they are read.
+
+        Words of the manifest such as the title do not count, so that results stay valid when they change.
+
+        Parameters
+        ----------
+        part : str
+            A config of a probe set, or a split of a filtered one.
+        """
+        sums = {
+            config: [self.manifest["files"][name]["sha256"] for name in splits[split]["files"]]
+            for config, splits in self.manifest["configs"].items()
+            for split in splits
+            if part == (config if self.builder == "unqover" else split)
+        }
+        facts = {name: self.manifest.get(name) for name in ("name", "version", "builder", "columns", "breakdown")}
+        names = [*self.manifest["labels"]["filtered"]] if self.builder == "aflite" else None
+        content = json.dumps({**facts, "labels": names, "files": sums}, sort_keys=True)
+        return f"rows:{hashlib.sha256(content.encode()).hexdigest()}"
+
+    def is_of(self, result: Mapping[str, Any]) -> bool:
+        """Whether a stored result was made on these rows; those of earlier versions know no more than the revision."""
+        part = result["dataset"]["config"] if "metrics" in result else next(iter(result["splits"]))
+        same_rows = result["settings"].get("dataset") == self.rows_id(part)
+        return same_rows or bool(result["dataset"]["revision"] == self.revision)
 
     def files(self, names: Iterable[str]) -> list[Path]:
         """Give files of the set, fetched if it is on the Hub, after a look at their sums.
