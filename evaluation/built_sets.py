@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from builders.errors import BuildError
 from builders.folder import MANIFEST, Manifest, read_manifest, sha256
 from builders.hub import resolve_revision
+from builders.hub_client import check_repo_id
 from builders.hub_files import fetch, remove_damaged
+from builders.lookup import close_folder, no_folder_either
 from evaluation.errors import EvaluationError
 
 
@@ -122,7 +125,7 @@ def find_built(source: str, revision: str | None = None) -> BuiltSet:
     BuildError
         If a folder is unfinished, or its manifest was edited.
     HubError
-        If the Hub has no such dataset or revision, or cannot be reached.
+        If there is neither such a folder nor such a dataset or revision on the Hub, or it cannot be reached.
     """
     path = Path(source).expanduser()
     if path.is_dir():
@@ -130,10 +133,25 @@ def find_built(source: str, revision: str | None = None) -> BuiltSet:
             raise EvaluationError(f"{source} is a folder and has no revision {revision!r}: leave it out")
         manifest = read_manifest(path)
         return BuiltSet(source, str(manifest["sha256"]), True, path, manifest)
-    if source.count("/") != 1 or source.startswith((".", "/", "~", "build/")):
+    if path.exists():
+        raise EvaluationError(f"{source} is a file: pass the folder of a built set, or ORG/NAME on the Hub")
+    if not _is_on_hub(source):
+        close = close_folder(source, Path("build"))
         raise EvaluationError(
-            f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
+            f"{source} is neither a built folder nor ORG/NAME{close or '; build one with: probesieve build unqover'}"
         )
-    sha = resolve_revision(source, revision or "main")
+    with no_folder_either(source):
+        sha = resolve_revision(source, revision or "main")
     path = fetch(source, sha, [MANIFEST], "dataset")
     return BuiltSet(source, sha, False, path, read_manifest(path))
+
+
+def _is_on_hub(source: str) -> bool:
+    """Whether what is no folder can be a repository."""
+    if source.startswith("build/"):  # where sets are built
+        return False
+    try:
+        check_repo_id(source)
+    except BuildError:
+        return False
+    return True

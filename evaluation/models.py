@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from builders.features.model_config import read_config
 from builders.hub_files import fetch, fetch_transformers, pin_model
+from builders.lookup import close_folder, no_folder_either
 from evaluation.errors import EvaluationError
 from unqover_data.files import FileError
 
@@ -102,11 +103,15 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
             raise EvaluationError(f"{name} is no model folder: it has no config.json")
         sha, path, local = _folder_sha(folder), str(folder), True
         config_path = folder / "config.json"
+    elif folder.exists():
+        raise EvaluationError(f"{name} is a file: pass a model folder or a Hub id such as org/name")
     elif name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise EvaluationError(f"there is no folder {name}: pass a model folder or a Hub id such as org/name")
+        close = close_folder(name) or ": pass a model folder or a Hub id such as org/name"
+        raise EvaluationError(f"there is no folder {name}{close}")
     else:
         path, local = _hub_id(name), False
-        sha = pin_model(path, revision)
+        with no_folder_either(name):
+            sha = pin_model(path, revision)
         config_path = fetch(path, sha, ["config.json"], "model") / "config.json"
     try:
         config = read_config(config_path)

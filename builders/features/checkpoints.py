@@ -16,6 +16,7 @@ from builders.features.model_config import ModelFileError, check_fits, check_lay
 from builders.features.weight_errors import quiet_pickles, weights_line
 from builders.folder import sha256
 from builders.hub_files import fetch_transformers, pin_model
+from builders.lookup import close_folder, no_folder_either
 from unqover_data.errors import one_line
 from unqover_data.files import FileError
 
@@ -83,8 +84,11 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
             raise BuildError(f"model {model}: config.json {error}; get the model again") from error
         return Checkpoint(model, _content(folder), local=True)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model, re.ASCII) or model.startswith("."):
-        raise BuildError(f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}")
-    return Checkpoint(model, pin_model(model, revision), local=False)
+        raise BuildError(
+            f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}{close_folder(model)}"
+        )
+    with no_folder_either(model):
+        return Checkpoint(model, pin_model(model, revision), local=False)
 
 
 def _content(folder: Path) -> str:

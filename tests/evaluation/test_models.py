@@ -74,10 +74,13 @@ def test_a_folder_is_pinned_by_its_content(tmp_path: Path) -> None:
 
 
 def test_a_name_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
+    write_config(tmp_path / "model", architectures=["BertForMaskedLM"])
     for name, message in (
         (str(tmp_path), "is no model folder: it has no config.json"),
         (str(tmp_path / "none"), "there is no folder .*none: pass a model folder or a Hub id"),
         ("./none", "there is no folder ./none"),
+        (str(tmp_path / "mode"), "there is no folder .*mode; did you mean .*model?"),
+        (str(tmp_path / "model" / "config.json"), "config.json is a file: pass a model folder"),
     ):
         with pytest.raises(EvaluationError, match=message):
             resolve_model(name)
