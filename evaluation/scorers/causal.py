@@ -96,7 +96,7 @@ class CausalScorer:
         import torch
 
         firsts = torch.tensor([answer[0] for answer in answers], device=last.device)
-        logp: NDArray[np.float64] = last[torch.from_numpy(at), firsts].double().cpu().numpy()
+        logp: NDArray[np.float64] = last[torch.from_numpy(at), firsts].cpu().double().numpy()
         rest = np.array([len(answer) - 1 for answer in answers])
         longer = np.flatnonzero(rest)
         for some in equal_length_batches(rest[longer], self._settings.batch_size):
@@ -104,7 +104,7 @@ class CausalScorer:
             ids = [answers[i][:-1] for i in chosen]
             _, logits = self._forward(pick(cache, at[chosen]), ids, whole=True)
             wanted = torch.tensor([answers[i][1:] for i in chosen], device=logits.device)
-            logp[chosen] += logits.gather(2, wanted[..., None])[..., 0].double().sum(1).cpu().numpy()
+            logp[chosen] += logits.gather(2, wanted[..., None])[..., 0].cpu().double().sum(1).numpy()
         return logp
 
     def _run_whole(self, work: Work, encoded: Encoded, answers: list[list[int]]) -> NDArray[np.float64]:
@@ -118,7 +118,7 @@ class CausalScorer:
             ids = [encoded.ids(i) + answers[s] for i, s in work.readings[batch].tolist()]
             _, logits = self._forward(None, ids, whole=True, caching=False)
             wanted = torch.tensor(ids, device=logits.device)[:, 1:]
-            each = logits[:, :-1].gather(2, wanted[..., None])[..., 0].double().cpu().numpy()
+            each = logits[:, :-1].gather(2, wanted[..., None])[..., 0].cpu().double().numpy()
             logp[batch] = [each[i, -n:].sum() for i, n in enumerate(count[batch])]
         return logp
 

@@ -83,10 +83,10 @@ class Seq2SeqScorer:
                     chosen = [answers[s] for s in work.readings[readings[some], 1]]
                     rows = torch.from_numpy(row[some]).to(hidden.device)
                     each = self._decode(hidden[rows], inputs["attention_mask"][rows], [labels for labels, _ in chosen])
-                    counts = torch.tensor([counts for _, counts in chosen], device=each.device)
-                    total = each.masked_fill(~counts, 0.0).double().sum(1)
+                    counts = torch.tensor([counts for _, counts in chosen])
+                    total = each.cpu().masked_fill(~counts, 0.0).double().sum(1)
                     mean = total if self._settings.joint else total / counts.sum(1)
-                    scores[readings[some]] = mean.exp().cpu().numpy()
+                    scores[readings[some]] = mean.exp().numpy()
         return scores
 
     def _decode(self, hidden: torch.Tensor, mask: torch.Tensor, labels: list[list[int]]) -> torch.Tensor:
