@@ -37,8 +37,10 @@ def _close(name: str, parent: Path) -> Path | None:
 
 @contextlib.contextmanager
 def no_folder_either(name: str) -> Iterator[None]:
-    """Ask a Hub for a name that is no folder, and say so too where the Hub is of no help."""
+    """Ask a Hub for a name that is no folder, and say so too where the Hub does not say that it has it."""
     try:
         yield
     except HubError as error:
+        if str(error).startswith((f"{name} has no revision", f"{name} is gated")):
+            raise
         raise HubError(f"{error}; there is no folder {name} here either{close_folder(name)}") from error

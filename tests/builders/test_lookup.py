@@ -41,3 +41,5 @@ def test_what_a_hub_does_not_have_is_no_folder_either() -> None:
     said = r"^no answer; there is no folder bild/unqover-gender here either; did you mean build/unqover-gender\?$"
     with pytest.raises(HubError, match=said), no_folder_either("bild/unqover-gender"):
         raise HubError("no answer")
+    with pytest.raises(HubError, match=r"^org/set has no revision 'v9'; it has main$"), no_folder_either("org/set"):
+        raise HubError("org/set has no revision 'v9'; it has main")
