@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders.errors import BuildError, HubError
-from builders.features.model_config import ModelFileError, check_fits, check_layers, read_config
+from builders.features.model_config import ModelFileError, check_fits, check_layers, read_config, without_config
 from builders.features.weight_errors import quiet_pickles, weights_line
 from builders.folder import sha256
 from builders.hub_files import fetch_transformers, pin_model
@@ -77,7 +77,7 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
         if revision is not None:
             raise BuildError(f"revision {revision!r} was asked of {model}, a local folder; leave it out")
         if not (folder / "config.json").is_file():
-            raise BuildError(f"model {model} holds no config.json, so it is no transformers model; give another folder")
+            raise BuildError(f"model {model} {without_config(path.name for path in folder.iterdir())}")
         try:
             read_config(folder / "config.json")
         except FileError as error:

@@ -44,7 +44,7 @@ def test_the_kind_comes_from_the_architecture(architecture: str, kind: str) -> N
     [
         ({}, "names no architecture in its config.json; pass --kind"),
         ({"architectures": ["BertModel"]}, "BertModel, which has no head that can be scored"),
-        ({"architectures": ["LlavaForConditionalGeneration"]}, "which has no head that can be scored"),
+        ({"architectures": ["LlavaForConditionalGeneration"]}, "which has no head that can be scored"),  # no text model
         ({"architectures": ["XLMWithLMHeadModel"]}, "which can be causal or mlm; pass --kind"),
         ({"architectures": ["BertForMaskedLM", "BertForQuestionAnswering"]}, "which can be mlm or qa; pass --kind"),
     ],
@@ -76,7 +76,7 @@ def test_a_folder_is_pinned_by_its_content(tmp_path: Path) -> None:
 def test_a_name_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
     write_config(tmp_path / "model", architectures=["BertForMaskedLM"])
     for name, message in (
-        (str(tmp_path), "is no model folder: it has no config.json"),
+        (str(tmp_path), "has no config.json, so it is no model"),
         (str(tmp_path / "none"), "there is no folder .*none: pass a model folder or a Hub id"),
         ("./none", "there is no folder ./none"),
         (str(tmp_path / "mode"), "there is no folder .*mode; did you mean .*model?"),
