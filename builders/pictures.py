@@ -6,7 +6,6 @@ import functools
 import io
 import json
 import logging
-import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -101,6 +100,10 @@ def has_limit() -> bool:
 
     vl-convert reserves much of it, and ends the process where there is too little, so under any limit a child uses it.
     """
+    try:
+        import resource
+    except ImportError:  # as on Windows, which has no such limit
+        return False
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 

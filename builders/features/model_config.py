@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -147,6 +146,7 @@ def check_fits(auto_class: str, folder: Path, *, bytes_each: float) -> int:
     Exception
         Whatever transformers raises for a configuration that it cannot use.
     """
+    import psutil
     import torch
     import transformers
 
@@ -165,7 +165,7 @@ def check_fits(auto_class: str, folder: Path, *, bytes_each: float) -> int:
         model = getattr(transformers, auto_class).from_config(config, trust_remote_code=False)
     weights = {id(weight): weight for weight in model.state_dict(keep_vars=True).values()}  # tied ones are there once
     needed = bytes_each * sum(weight.numel() for weight in weights.values())
-    here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    here = psutil.virtual_memory().total
     if needed > here:
         raise ModelFileError(
             f"config.json describes {needed / 1e9:,.0f} GB of weights, and there are {here / 1e9:,.0f} GB of memory; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -169,7 +170,7 @@ def test_a_limit_on_memory_costs_the_pictures_and_no_more(tmp_path: Path) -> Non
 
 def test_a_filtered_card_does_without_what_could_not_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = build(tmp_path)
-    monkeypatch.setattr(pictures.resource, "getrlimit", lambda _: (10**9, 10**9))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10**9, 10**9))
     monkeypatch.setattr(pictures, "_CHILD", "import os; os.abort()")
     done = build_aflite(spec_of(), tmp_path / "other", source=tmp_path / "source", features=tmp_path / "features.npy")
     assert set(verify_folder(done.folder)["undrawn"]) == {path.name for path in whole.folder.glob("*.png")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -101,16 +102,15 @@ def test_the_look_at_sizes_leaves_chance_alone(make_model: Any) -> None:
 
 
 def test_weights_that_are_there_twice_are_counted_once(make_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
+    import psutil
     import transformers
 
     folder = make_model("BertForMaskedLM")
     model = transformers.AutoModelForMaskedLM.from_pretrained(folder)
     needed = 4 * sum(weight.numel() for weight in model.parameters())  # a tied one is one parameter
-    monkeypatch.setattr(os, "sysconf", lambda name: needed if name == "SC_PHYS_PAGES" else 1)
-    check_fits("AutoModelForMaskedLM", folder, bytes_each=4)
-    monkeypatch.setattr(os, "sysconf", lambda name: needed - 1 if name == "SC_PHYS_PAGES" else 1)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=needed))
+    assert 4 * check_fits("AutoModelForMaskedLM", folder, bytes_each=4) == needed
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=needed - 1))
     with pytest.raises(ModelFileError, match=r"a machine with more memory$"):
         check_fits("AutoModelForMaskedLM", folder, bytes_each=4)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_under_a_limit_on_address_space_a_child_makes_the_charts_or_one_line_say
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = page("one", "", [], warning="", footer="")
-    monkeypatch.setattr(pictures.resource, "getrlimit", lambda _: (10**9, 10**9))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10**9, 10**9))
     _vega.cache_clear()
     assert page("one", "", [], warning="", footer="") == whole
     _vega.cache_clear()
