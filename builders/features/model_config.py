@@ -102,15 +102,16 @@ def without_config(names: Iterable[str], adapter: Mapping[str, Any] | None = Non
     names : iterable of str
         Of the files.
     adapter : mapping, optional
-        What ``adapter_config.json`` holds, if there is one.
+        What ``adapter_config.json`` holds, if it was read.
     """
-    if adapter is not None:
-        base = adapter.get("base_model_name_or_path") or "its base model"
+    names = sorted(names)
+    if ADAPTER in names:
+        base = (adapter or {}).get("base_model_name_or_path") or "its base model"
         return (
             f"is a PEFT adapter of {base}: merge it with peft (merge_and_unload), save the whole model with its "
             "tokenizer, and give that folder"
         )
-    if gguf := next((name for name in sorted(names) if name.endswith(".gguf")), None):
+    if gguf := next((name for name in names if name.endswith(".gguf")), None):
         return (
             f"has its weights in {gguf}, a GGUF file, which is not read: give the checkpoint that it was made from, "
             "with config.json and safetensors"

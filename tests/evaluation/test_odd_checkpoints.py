@@ -233,6 +233,21 @@ def test_what_is_no_whole_model_is_told_from_a_folder_and_from_the_hub(
         with pytest.raises(EvaluationError, match=f"^{name}:? {said}") as told:
             resolve_model(name)
         assert "\n" not in str(told.value)
-    if "config.json" not in files and "adapter_config.json" not in files:
-        with pytest.raises(BuildError, match=f"^model .*model {said}"):
-            find_checkpoint(str(tmp_path / "model"))
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("adapter_config.json", "is a PEFT adapter of its base model: merge it"),
+        ("m.gguf", "has its weights in m.gguf, a GGUF file, which is not read"),
+        ("README.md", "has no config.json, so it is no model of transformers"),
+    ],
+)
+def test_an_encoder_that_is_no_whole_model_is_told_too(
+    hub_here: HubServer, tmp_path: Path, file: str, said: str
+) -> None:
+    (tmp_path / file).write_text("{}", encoding="utf-8")
+    hub_here.publish("org/model", tmp_path, kind="models")
+    for name in (str(tmp_path), "org/model"):
+        with pytest.raises(BuildError, match=f"^model {name} {said}"):
+            find_checkpoint(name)
