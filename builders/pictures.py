@@ -100,10 +100,10 @@ def has_limit() -> bool:
 
     vl-convert reserves much of it, and ends the process where there is too little, so under any limit a child uses it.
     """
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ImportError:  # as on Windows, which has no such limit
         return False
-    import resource
-
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 

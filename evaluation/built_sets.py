@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from builders.errors import BuildError
 from builders.folder import MANIFEST, Manifest, read_manifest, sha256
 from builders.hub import resolve_revision
+from builders.hub_client import check_repo_id
 from builders.hub_files import fetch, remove_damaged
+from builders.lookup import close_folder, no_folder_either
 from evaluation.errors import EvaluationError
 
 
@@ -49,6 +55,33 @@ class BuiltSet:
     def builder(self) -> str | None:
         """``unqover`` for probe sets, ``aflite`` for filtered sets."""
         return self.manifest.get("builder")
+
+    def rows_id(self, part: str) -> str:
+        """Say by one name what scores on a part depend on: what the set is called, its rows, and how they are read.
+
+        Words of the manifest such as the title do not count, so that results stay valid when they change.
+
+        Parameters
+        ----------
+        part : str
+            A config of a probe set, or a split of a filtered one.
+        """
+        sums = {
+            config: [self.manifest["files"][name]["sha256"] for name in splits[split]["files"]]
+            for config, splits in self.manifest["configs"].items()
+            for split in splits
+            if part == (config if self.builder == "unqover" else split)
+        }
+        facts = {name: self.manifest.get(name) for name in ("name", "version", "builder", "columns", "breakdown")}
+        names = [*self.manifest["labels"]["filtered"]] if self.builder == "aflite" else None
+        content = json.dumps({**facts, "labels": names, "files": sums}, sort_keys=True)
+        return f"rows:{hashlib.sha256(content.encode()).hexdigest()}"
+
+    def is_of(self, result: Mapping[str, Any]) -> bool:
+        """Whether a stored result was made on these rows; those of earlier versions know no more than the revision."""
+        part = result["dataset"]["config"] if "metrics" in result else next(iter(result["splits"]))
+        same_rows = result["settings"].get("dataset") == self.rows_id(part)
+        return same_rows or bool(result["dataset"]["revision"] == self.revision)
 
     def files(self, names: Iterable[str]) -> list[Path]:
         """Give files of the set, fetched if it is on the Hub, after a look at their sums.
@@ -92,7 +125,7 @@ def find_built(source: str, revision: str | None = None) -> BuiltSet:
     BuildError
         If a folder is unfinished, or its manifest was edited.
     HubError
-        If the Hub has no such dataset or revision, or cannot be reached.
+        If there is neither such a folder nor such a dataset or revision on the Hub, or it cannot be reached.
     """
     path = Path(source).expanduser()
     if path.is_dir():
@@ -100,10 +133,25 @@ def find_built(source: str, revision: str | None = None) -> BuiltSet:
             raise EvaluationError(f"{source} is a folder and has no revision {revision!r}: leave it out")
         manifest = read_manifest(path)
         return BuiltSet(source, str(manifest["sha256"]), True, path, manifest)
-    if source.count("/") != 1 or source.startswith((".", "/", "~", "build/")):
+    if path.exists():
+        raise EvaluationError(f"{source} is a file: pass the folder of a built set, or ORG/NAME on the Hub")
+    if not _is_on_hub(source):
+        close = close_folder(source, Path("build"))
         raise EvaluationError(
-            f"{source} is neither a built folder nor ORG/NAME; build one with: probesieve build unqover"
+            f"{source} is neither a built folder nor ORG/NAME{close or '; build one with: probesieve build unqover'}"
         )
-    sha = resolve_revision(source, revision or "main")
+    with no_folder_either(source):
+        sha = resolve_revision(source, revision or "main")
     path = fetch(source, sha, [MANIFEST], "dataset")
     return BuiltSet(source, sha, False, path, read_manifest(path))
+
+
+def _is_on_hub(source: str) -> bool:
+    """Whether what is no folder can be a repository."""
+    if source.startswith("build/"):  # where sets are built
+        return False
+    try:
+        check_repo_id(source)
+    except BuildError:
+        return False
+    return True

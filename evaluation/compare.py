@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.reading import aligned
+from evaluation.built_sets import find_built
 from evaluation.comparison import bias_shift, gamma_by_subject, rank_subjects, shared_extremes, top_pairs
 from evaluation.errors import EvaluationError
 from evaluation.metrics import bias_table
-from evaluation.probe_sets import open_probe_set
+from evaluation.probe_sets import read_rows
 from evaluation.scores import ScoredRows
 from evaluation.stored import read_stored
 
@@ -44,13 +45,13 @@ def read_scored(path: Path) -> tuple[str, ScoredRows]:
         raise EvaluationError(f"{path} is the result of a classifier; only results on probe sets are set side by side")
     dataset: dict[str, Any] = result["dataset"]
     local = Path(dataset["source"]).is_dir()
-    probes = open_probe_set(
-        dataset["source"], config=dataset["config"], revision=None if local else dataset["revision"]
-    )
-    if probes.revision != dataset["revision"]:
+    built = find_built(dataset["source"], None if local else dataset["revision"])
+    if not built.is_of(result):
         raise EvaluationError(f"{dataset['source']} is not the set that {path} was made on: it was built anew since")
     name = f"{Path(result['model']['name']).name}.{result['settings']['protocol']}"
-    return name, ScoredRows.from_tables(probes.rows, pq.read_table(path.with_suffix(".parquet")), subset=True)
+    return name, ScoredRows.from_tables(
+        read_rows(built, dataset["config"]), pq.read_table(path.with_suffix(".parquet")), subset=True
+    )
 
 
 def compare_text(paths: Sequence[Path], *, base: Path | None = None, top: int = 10) -> str:

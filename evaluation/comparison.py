@@ -144,36 +144,38 @@ def _ranked(gamma: FloatArray) -> FloatArray:
 
 
 def bias_shift(base: ScoredRows, tuned: Mapping[str, ScoredRows]) -> pa.Table:
-    """Compare a language model with the models fine-tuned from it, each on the rows that both have.
+    """Compare a language model with the models fine-tuned from it, each on what both have scored.
 
     A masked LM scores only the subjects that its vocabulary has as one token, so μ and η of both are taken over the
-    shared rows. A fine-tuned model's scores are of another kind than a language model's: η, which only counts, carries
-    over more readily than μ.
+    shared rows. The released lists have templates of their own for language models, so that no row is shared: there
+    both are taken over the pairs of subjects and attributes that both have, each with its own templates. A fine-tuned
+    model's scores are of another kind than a language model's: η, which only counts, carries over more readily than μ.
 
     Returns
     -------
     pyarrow.Table
-        ``model``, ``n`` (shared rows), ``mu_base``, ``mu``, ``mu_shift``, ``eta_base``, ``eta``, ``eta_shift`` (above
-        0: more bias after fine-tuning) and ``rank_correlation`` (Spearman's, of γ(x), from -1 to 1; 1: the same order
-        of subjects; null where it is not defined).
+        ``model``, ``shared`` (``rows``, or ``pairs`` of subjects with an attribute), ``n_base`` and ``n`` (rows of
+        either that count), ``mu_base``, ``mu``, ``mu_shift``, ``eta_base``, ``eta``, ``eta_shift`` (above 0: more bias
+        after fine-tuning) and ``rank_correlation`` (Spearman's, of γ(x), from -1 to 1; 1: the same order of subjects;
+        null where it is not defined).
 
     Raises
     ------
     EvaluationError
-        If a model shares no row with the base.
+        If a model shares neither a row with the base nor an attribute that it was asked of the same two subjects.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     lines = []
     for model, rows in tuned.items():
-        places = pc.index_in(rows.ids, value_set=base.ids)
-        kept = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
-        if not len(kept):
-            raise EvaluationError(f"{model} has no row in common with the base model; were they scored on one set?")
-        before = bias_table(base.take(places.drop_null().to_numpy(zero_copy_only=False)))
-        after = bias_table(rows.take(kept))
-        line: dict[str, object] = {"model": model, "n": len(kept)}
+        shared, one, other = _shared(base, rows)
+        if not len(other):
+            raise EvaluationError(
+                f"{model} has no row in common with the base model, nor a pair of subjects with the same attribute; "
+                "were they scored on one set?"
+            )
+        before, after = bias_table(one), bias_table(other)
+        line: dict[str, object] = {"model": model, "shared": shared, "n_base": len(one), "n": len(other)}
         for name, number in (("mu", model_intensity), ("eta", model_count)):
             line |= {
                 f"{name}_base": number(before),
@@ -183,6 +185,28 @@ def bias_shift(base: ScoredRows, tuned: Mapping[str, ScoredRows]) -> pa.Table:
         line["rank_correlation"] = _rank_correlation(gamma_by_subject(before), gamma_by_subject(after))
         lines.append(line)
     return pa.Table.from_pylist(lines)
+
+
+def _shared(base: ScoredRows, tuned: ScoredRows) -> tuple[str, ScoredRows, ScoredRows]:
+    """Give what two models share, and the rows of each in it."""
+    import pyarrow.compute as pc
+
+    places = pc.index_in(tuned.ids, value_set=base.ids)
+    kept = places.is_valid().to_numpy(zero_copy_only=False)
+    if kept.any():
+        return "rows", base.take(places.drop_null().to_numpy(zero_copy_only=False)), tuned.take(kept)
+    subjects, attributes = (
+        {name: place for place, name in enumerate(sorted({*getattr(base, of), *getattr(tuned, of)}))}
+        for of in ("subjects", "attributes")
+    )
+    cells = []
+    for rows in (base, tuned):
+        subject = np.array([subjects[name] for name in rows.subjects], dtype=np.int64)
+        attribute = np.array([attributes[name] for name in rows.attributes], dtype=np.int64)
+        low, high = np.sort([subject[rows.subject1], subject[rows.subject2]], axis=0)
+        cells.append((low * len(subjects) + high) * len(attributes) + attribute[rows.attribute])
+    one, other = cells
+    return "pairs", base.take(np.isin(one, other)), tuned.take(np.isin(other, one))
 
 
 def _rank_correlation(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from builders.errors import HubError
 from builders.features.checkpoints import first_line, loading_line, quiet
-from builders.features.model_config import check_fits, check_layers
+from builders.features.model_config import check_fits, check_layers, quantization_of, read_config
 from evaluation.errors import EvaluationError
-from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice
+from evaluation.models import CLASSIFIERS, Kind, ModelRef, check_choice, multimodal_class
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -43,9 +44,11 @@ class Loaded:
     device : str
         Where the model is.
     dtype : str
-        One of `DTYPES`.
+        One of `DTYPES`, or how its weights are quantised, such as ``4-bit (bitsandbytes)``.
     limit : int or None
         The most tokens that the model takes; None if it has no limit.
+    parameters : int
+        Their number; of quantised weights, before they were.
     """
 
     ref: ModelRef
@@ -54,6 +57,16 @@ class Loaded:
     device: str
     dtype: str
     limit: int | None
+    parameters: int
+
+
+class Parts(NamedTuple):
+    """A model of transformers, what makes its inputs, and what is to be said of its weights; see `Loaded`."""
+
+    model: Any
+    maker: Any
+    dtype: str
+    parameters: int
 
 
 def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None, dtype: str = "float32") -> Loaded:
@@ -79,17 +92,17 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
         If files cannot be fetched.
     """
     chosen: Kind = ref.kind if kind is None else check_choice("kind", kind, _CLASSES)
-    model, tokenizer = load_parts(ref, chosen, "AutoTokenizer", dtype=dtype)
+    device = chosen_device(device)
+    model, tokenizer, dtype, parameters = load_parts(ref, chosen, "AutoTokenizer", dtype=dtype, device=device)
     with first_use(ref, chosen):
         special = len(set(tokenizer.all_special_ids))
     if len(tokenizer) <= special:
         raise EvaluationError(f"{ref.name} has no tokenizer files: put the model's tokenizer beside its weights")
-    device = chosen_device(device)
     model = moved(model, device)
     with first_use(ref, chosen):
         limit = token_limit(model, tokenizer)
         _answer(model, tokenizer, limit)
-    return Loaded(ref, model, tokenizer, device, dtype, limit)
+    return Loaded(ref, model, tokenizer, device, dtype, limit, parameters)
 
 
 def _answer(model: Any, tokenizer: Any, limit: int | None) -> None:
@@ -109,8 +122,10 @@ def first_use(ref: ModelRef, kind: Kind | None = None) -> Iterator[None]:
         yield
 
 
-def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tuple[Any, Any]:
-    """Load a model of transformers on the CPU, and what makes its inputs.
+def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str, device: str) -> Parts:
+    """Load a model of transformers, and what makes its inputs.
+
+    It is on the CPU, or on its device already if its weights are quantised, since such cannot be moved; see `moved`.
 
     Parameters
     ----------
@@ -121,7 +136,9 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
     auto_class : str
         ``AutoTokenizer`` or ``AutoImageProcessor``.
     dtype : str
-        One of `DTYPES`.
+        One of `DTYPES`; of a quantised model, of the weights that are not.
+    device : str
+        Where it is to be used.
 
     Raises
     ------
@@ -137,12 +154,17 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
     typed = "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
     folder, own = str(ref.folder), {"trust_remote_code": False, "local_files_only": True}
     with quiet(), _told(ref, head):
-        check_fits(name, ref.folder, bytes_each=getattr(torch, dtype).itemsize)
+        config = read_config(ref.folder / "config.json")
+        name = (multimodal_class(config) if kind == "causal" else None) or name
+        if quantized := quantization_of(config):
+            logging.getLogger(quantized.method).setLevel(logging.ERROR)  # bitsandbytes speaks at every layer
+        parameters = check_fits(name, ref.folder, bytes_each=getattr(torch, dtype).itemsize)
         model, info = getattr(transformers, name).from_pretrained(
             folder,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             **{typed: getattr(torch, dtype)},
+            **({"device_map": {"": device}} if quantized else {}),
             **own,
         )
         check_layers(model, info["unexpected_keys"])
@@ -150,7 +172,9 @@ def load_parts(ref: ModelRef, kind: Kind, auto_class: str, *, dtype: str) -> tup
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in info["mismatched_keys"]}
     missing = {key for key in {*info["missing_keys"], *mismatched} if kind in CLASSIFIERS or not _POOLER.search(key)}
     _refuse_missing(ref, f"{head} model ({type(model).__name__})", missing, mismatched)
-    return model, maker
+    if quantized and getattr(model, "is_quantized", False):  # some are widened while they are loaded
+        dtype = str(quantized)
+    return Parts(model, maker, dtype, parameters)
 
 
 def chosen_device(device: str | None) -> str:
@@ -168,6 +192,8 @@ def moved(model: Any, device: str) -> Any:
     EvaluationError
         If the device cannot be used.
     """
+    if getattr(model, "is_quantized", False):
+        return model.eval()
     try:
         return model.to(device).eval()
     except (RuntimeError, AssertionError) as error:
@@ -192,7 +218,7 @@ def token_limit(model: Any, tokenizer: Any) -> int | None:
 
     limits = []
     for field in ("max_position_embeddings", "n_positions", "max_sequence_length"):
-        value = getattr(model.config, field, None)
+        value = getattr(getattr(model.config, "text_config", None) or model.config, field, None)
         if isinstance(value, int) and value > 0:
             limits.append(value)
             break

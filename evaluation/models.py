@@ -8,13 +8,14 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from builders.features.model_config import read_config
-from builders.hub_files import fetch, fetch_transformers, pin_model
+from builders.features.model_config import ADAPTER, read_config, without_config
+from builders.hub_files import fetch, fetch_transformers, files_of, pin_model
+from builders.lookup import close_folder, no_folder_either
 from evaluation.errors import EvaluationError
 from unqover_data.files import FileError
 
@@ -32,6 +33,12 @@ _TABLES: dict[Kind, str] = {
     "text-classifier": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
     "image-classifier": "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
 }
+# Models that read images or sound besides text and write text, by the class that loads them.
+_MULTIMODAL = {
+    "AutoModelForImageTextToText": "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES",
+    "AutoModelForMultimodalLM": "MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES",
+}
+_WEIGHTS = (".safetensors", ".bin")
 _ON_HUB = "hf-hub:"
 
 
@@ -98,15 +105,19 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
     if folder.is_dir():
         if revision is not None:
             raise EvaluationError(f"revision {revision!r} cannot be had of the local folder {name}: leave it out")
-        if not (folder / "config.json").is_file():
-            raise EvaluationError(f"{name} is no model folder: it has no config.json")
+        _check_whole(name, [path.name for path in folder.iterdir()], lambda file: folder / file)
         sha, path, local = _folder_sha(folder), str(folder), True
         config_path = folder / "config.json"
+    elif folder.exists():
+        raise EvaluationError(f"{name} is a file: pass a model folder or a Hub id such as org/name")
     elif name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise EvaluationError(f"there is no folder {name}: pass a model folder or a Hub id such as org/name")
+        close = close_folder(name) or ": pass a model folder or a Hub id such as org/name"
+        raise EvaluationError(f"there is no folder {name}{close}")
     else:
         path, local = _hub_id(name), False
-        sha = pin_model(path, revision)
+        with no_folder_either(name):
+            sha = pin_model(path, revision)
+        _check_whole(name, files_of(path, sha, "model"), lambda file: fetch(path, sha, [file], "model") / file)
         config_path = fetch(path, sha, ["config.json"], "model") / "config.json"
     try:
         config = read_config(config_path)
@@ -114,6 +125,20 @@ def resolve_model(name: str, revision: str | None = None, *, kind: str | None = 
         raise EvaluationError(f"{name}: config.json {error}; get the model again") from error
     library: Library = "timm" if _is_timm(config) else "transformers"
     return ModelRef(name, path, sha, chosen or find_kind(config, name=name), local, library)
+
+
+def _check_whole(name: str, files: Iterable[str], get: Callable[[str], Path]) -> None:
+    """Refuse an adapter, GGUF files, and what is no model: transformers loads none of them by itself."""
+    there = set(files)
+    adapter = None
+    if ADAPTER in there:
+        try:
+            adapter = read_config(get(ADAPTER))
+        except FileError as error:
+            raise EvaluationError(f"{name}: {ADAPTER} {error}; get the model again") from error
+    only_gguf = any(file.endswith(".gguf") for file in there) and not any(file.endswith(_WEIGHTS) for file in there)
+    if adapter is not None or only_gguf or "config.json" not in there:
+        raise EvaluationError(f"{name} {without_config(there, adapter)}")
 
 
 def _hub_id(name: str) -> str:
@@ -162,7 +187,7 @@ def find_kind(config: Any, *, name: str = "the model") -> Kind:
         raise EvaluationError(f"{name} names no architecture in its config.json; {hint}")
     kinds = {kind for architecture in architectures for kind in _kinds_of(architecture)}
     if "seq2seq" in kinds:  # BART and its kin fill masks and write answers with one head
-        kinds = {"seq2seq"} if config.get("is_encoder_decoder") else set()
+        kinds = {"seq2seq"} if config.get("is_encoder_decoder") else {"causal"} if multimodal_class(config) else set()
     written = ", ".join(architectures)
     if not kinds:
         raise EvaluationError(f"{name} is of architecture {written}, which has no head that can be scored; {hint}")
@@ -188,6 +213,22 @@ def _kinds_of(architecture: str) -> Iterator[Kind]:
         "ForImageClassification": "image-classifier",
     }
     yield from known or [kind for ending, kind in endings.items() if architecture.endswith(ending)]
+
+
+def multimodal_class(config: Mapping[str, Any]) -> str | None:
+    """Give the class of transformers that loads a causal LM which reads images or sound as well, None for others.
+
+    It is scored on text alone. What transformers has among its causal LMs too, such as Gemma 3, is loaded as those.
+    """
+    from transformers.models.auto import modeling_auto
+
+    architectures = set(config.get("architectures") or ())
+    if not isinstance(config.get("text_config"), dict) or config.get("is_encoder_decoder"):
+        return None
+    if architectures & _names(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
+        return None
+    tables = {name: getattr(modeling_auto, table, {}) for name, table in _MULTIMODAL.items()}
+    return next((name for name, table in tables.items() if architectures & _names(table)), None)
 
 
 def _names(table: Mapping[str, str | tuple[str, ...]]) -> set[str]:

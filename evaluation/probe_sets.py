@@ -34,6 +34,8 @@ class ProbeSet:
         ``qa`` or one of the ``mlm`` configs.
     rows : pyarrow.Table
         The columns of `builders.probes.schema`.
+    rows_id : str
+        See `evaluation.built_sets.BuiltSet.rows_id`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ProbeSet:
     revision: str
     config: str
     rows: pa.Table
+    rows_id: str
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -83,19 +86,27 @@ def open_probe_set(source: str, *, config: str, revision: str | None = None) -> 
         If the Hub has no such dataset or revision, or cannot be reached.
     """
     built = find_built(source, revision)
-    if built.builder != "unqover":
-        raise EvaluationError(f"{source} is no probe set but a set of builder {built.builder!r}")
     return ProbeSet(
         name=built.name,
         version=built.version,
         source=source,
         revision=built.revision,
         config=config,
-        rows=_read(built, config),
+        rows=read_rows(built, config),
+        rows_id=built.rows_id(config),
     )
 
 
-def _read(built: BuiltSet, config: str) -> pa.Table:
+def read_rows(built: BuiltSet, config: str) -> pa.Table:
+    """Read the rows of a config of a probe set.
+
+    Raises
+    ------
+    EvaluationError, BuildError, HubError
+        As `open_probe_set`.
+    """
+    if built.builder != "unqover":
+        raise EvaluationError(f"{built.source} is no probe set but a set of builder {built.builder!r}")
     configs = built.manifest["configs"]
     if config not in configs:
         close = difflib.get_close_matches(config, configs, n=1)

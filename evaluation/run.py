@@ -150,8 +150,8 @@ def evaluate(
     if options.sample is not None:
         sample_size(options.sample, len(probes.rows))
     place = store.place_of(out, ref, f"{probes.name}@{probes.version}", probes.config, options.protocol)
-    settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.revision, **asdict(options)}
-    if not overwrite and (found := store.read_result(place, settings)):
+    settings = {"model": ref.sha, "kind": ref.kind, "dataset": probes.rows_id, **asdict(options)}
+    if not overwrite and (found := store.read_result(place, settings, revision=probes.revision)):
         return ProbeScores(found, place.result, fresh=False)
     scorer = _scorer(ref, options, engine)
     able, coverage = scorer.select(probes.rows)
@@ -163,7 +163,8 @@ def evaluate(
         rows = rows.take(pa.array(sample_rows(rows, options.sample, seed=options.seed)))
     with store.locked(place):
         written = {"prompt_sha256": scorer.facts["prompt_sha256"]} if "prompt_sha256" in scorer.facts else {}
-        shards = store.open_partial(place, settings | written, rows, overwrite=overwrite)
+        begun = settings | written
+        shards = store.open_partial(place, begun, rows, overwrite=overwrite, revision=probes.revision)
         try:
             _score_missing(place, shards, ref, options, engine)
         except BaseException:

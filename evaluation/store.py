@@ -82,8 +82,16 @@ def place_of(out: Path, ref: ModelRef, dataset: str, part: str, protocol: str) -
     return Place(inside(out, model, ref.sha, dataset, f"{part}.{protocol}.json"))
 
 
-def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_result(place: Place, settings: Mapping[str, Any], *, revision: str | None = None) -> dict[str, Any] | None:
     """Give the result that is there already for these settings, None if there is none.
+
+    Parameters
+    ----------
+    place : Place
+    settings : mapping
+        With ``dataset``, the name of the rows.
+    revision : str, optional
+        Of the set, which stands in its place in results of earlier versions.
 
     Raises
     ------
@@ -93,19 +101,19 @@ def read_result(place: Place, settings: Mapping[str, Any]) -> dict[str, Any] | N
     if not (place.result.is_file() and place.scores.is_file()):
         return None
     result = read_stored(place.result)
-    _check_same(result["settings"], settings, place.result)
-    _clear(place, settings)
+    _check_same(result["settings"], settings, place.result, revision)
+    _clear(place, settings, revision)
     return result
 
 
-def _clear(place: Place, settings: Mapping[str, Any]) -> None:
+def _clear(place: Place, settings: Mapping[str, Any], revision: str | None) -> None:
     """Remove what is left of the run that made a result, where it was killed right behind."""
     if not (place.partial.exists() or place.lock.exists()):
         return
     with contextlib.suppress(EvaluationError), locked(place):  # another run may be at work, on other settings
         if (place.partial / SETTINGS).is_file():
             begun = read_json(place.partial / SETTINGS)
-            _check_same({name: begun.get(name) for name in settings}, settings, place.partial)
+            _check_same({name: begun.get(name) for name in settings}, settings, place.partial, revision)
         shutil.rmtree(place.partial, ignore_errors=True)
 
 
@@ -129,13 +137,22 @@ def locked(place: Place) -> Iterator[None]:
                 folder.rmdir()
 
 
-def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, overwrite: bool = False) -> int:
+def open_partial(
+    place: Place,
+    settings: Mapping[str, Any],
+    rows: pa.Table,
+    *,
+    overwrite: bool = False,
+    revision: str | None = None,
+) -> int:
     """Start a run, or go on with one of the same settings; give the number of its shards.
 
     Parameters
     ----------
     overwrite : bool
         Whether to start anew where an unfinished run has other settings.
+    revision : str, optional
+        As for `read_result`.
 
     Raises
     ------
@@ -145,7 +162,7 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
     settings = {**settings, "versions": versions(), "rows a shard": ROWS_PER_SHARD}
     if (place.partial / SETTINGS).is_file():
         try:
-            _check_begun(place, settings)
+            _check_begun(place, settings, revision)
         except EvaluationError:
             if not overwrite:
                 raise
@@ -157,10 +174,10 @@ def open_partial(place: Place, settings: Mapping[str, Any], rows: pa.Table, *, o
     return -(-len(rows) // ROWS_PER_SHARD)
 
 
-def _check_begun(place: Place, settings: Mapping[str, Any]) -> None:
+def _check_begun(place: Place, settings: Mapping[str, Any], revision: str | None) -> None:
     begun = read_json(place.partial / SETTINGS)
     known = begun.pop(_SUM, None)
-    _check_same(begun, settings, place.partial)
+    _check_same(begun, settings, place.partial, revision)
     if known != sha256(place.partial / ROWS):
         raise EvaluationError(
             f"{place.partial / ROWS} is damaged: remove {place.partial} and run the same command again"
@@ -230,9 +247,16 @@ def abandon(place: Place) -> None:
             shutil.rmtree(place.partial, ignore_errors=True)
 
 
-def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path) -> None:
+def _check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], where: Path, revision: str | None) -> None:
+    if stored.get("dataset") == revision:
+        stored = {**stored, "dataset": wanted.get("dataset")}
     for name in dict.fromkeys((*wanted, *stored)):
         if stored.get(name) != wanted.get(name):
+            if name == "dataset":
+                raise EvaluationError(
+                    f"{where} was made on a set of this name and version whose rows are others: use another --out, or "
+                    "--overwrite"
+                )
             raise EvaluationError(
                 f"{where} was made with {name} {stored.get(name)!r}, not {wanted.get(name)!r}: "
                 "use the same, another --out, or --overwrite"

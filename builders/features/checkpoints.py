@@ -12,10 +12,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from builders.errors import BuildError, HubError
-from builders.features.model_config import ModelFileError, check_fits, check_layers, read_config
+from builders.features.model_config import (
+    ADAPTER,
+    ModelFileError,
+    check_fits,
+    check_layers,
+    read_config,
+    without_config,
+)
 from builders.features.weight_errors import quiet_pickles, weights_line
 from builders.folder import sha256
-from builders.hub_files import fetch_transformers, pin_model
+from builders.hub_files import fetch_transformers, files_of, pin_model
+from builders.lookup import close_folder, no_folder_either
 from unqover_data.errors import one_line
 from unqover_data.files import FileError
 
@@ -75,16 +83,26 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
     if folder.is_dir():
         if revision is not None:
             raise BuildError(f"revision {revision!r} was asked of {model}, a local folder; leave it out")
-        if not (folder / "config.json").is_file():
-            raise BuildError(f"model {model} holds no config.json, so it is no transformers model; give another folder")
+        _check_whole(model, [path.name for path in folder.iterdir()])
         try:
             read_config(folder / "config.json")
         except FileError as error:
             raise BuildError(f"model {model}: config.json {error}; get the model again") from error
         return Checkpoint(model, _content(folder), local=True)
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model, re.ASCII) or model.startswith("."):
-        raise BuildError(f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}")
-    return Checkpoint(model, pin_model(model, revision), local=False)
+        raise BuildError(
+            f"model must be ORG/NAME on the Hub or a folder that exists, not {model!r}{close_folder(model)}"
+        )
+    with no_folder_either(model):
+        sha = pin_model(model, revision)
+    _check_whole(model, files_of(model, sha, "model"))
+    return Checkpoint(model, sha, local=False)
+
+
+def _check_whole(model: str, files: Iterable[str]) -> None:
+    there = set(files)
+    if ADAPTER in there or "config.json" not in there:
+        raise BuildError(f"model {model} {without_config(there)}")
 
 
 def _content(folder: Path) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from builders.hub_files import INDEXES, shards_of
 from unqover_data.files import FileError, json_of, read_bytes
 
+ADAPTER = "adapter_config.json"
 MOST_LAYERS = 2_000
 MOST_LABELS = 1_000_000
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
@@ -54,7 +56,70 @@ def _is_number(key: object) -> bool:
     return isinstance(key, str) and len(key) < 10 and key.isascii() and key.isdigit()
 
 
-def check_fits(auto_class: str, folder: Path, *, bytes_each: int) -> None:
+@dataclass(frozen=True)
+class Quantization:
+    """How the weights of a checkpoint are stored, if not as floating-point numbers.
+
+    Attributes
+    ----------
+    method : str
+        As transformers calls it: ``bitsandbytes``, ``gptq``, ``awq``, ``compressed-tensors`` and others.
+    bits : int or None
+        Of a weight; None where its ``config.json`` does not say.
+    """
+
+    method: str
+    bits: int | None
+
+    def __str__(self) -> str:
+        return f"{self.bits}-bit ({self.method})" if self.bits else f"quantised ({self.method})"
+
+
+def quantization_of(config: Mapping[str, Any]) -> Quantization | None:
+    """Give how the weights of a checkpoint are quantised, None if they are not.
+
+    Examples
+    --------
+    >>> str(quantization_of({"quantization_config": {"quant_method": "gptq", "bits": 4}}))
+    '4-bit (gptq)'
+    """
+    told = config.get("quantization_config")
+    if not isinstance(told, dict):
+        return None
+    groups = told.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, dict) else None
+    weights = first.get("weights") if isinstance(first, dict) else None
+    bits = weights.get("num_bits") if isinstance(weights, dict) else told.get("bits")
+    bits = 4 if told.get("load_in_4bit") is True else 8 if told.get("load_in_8bit") is True else bits
+    return Quantization(str(told.get("quant_method")), bits if isinstance(bits, int) and 0 < bits <= 16 else None)
+
+
+def without_config(names: Iterable[str], adapter: Mapping[str, Any] | None = None) -> str:
+    """Say what files are that are no whole model of transformers, and what to do.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of the files.
+    adapter : mapping, optional
+        What ``adapter_config.json`` holds, if it was read.
+    """
+    names = sorted(names)
+    if ADAPTER in names:
+        base = (adapter or {}).get("base_model_name_or_path") or "its base model"
+        return (
+            f"is a PEFT adapter of {base}: merge it with peft (merge_and_unload), save the whole model with its "
+            "tokenizer, and give that folder"
+        )
+    if gguf := next((name for name in names if name.endswith(".gguf")), None):
+        return (
+            f"has its weights in {gguf}, a GGUF file, which is not read: give the checkpoint that it was made from, "
+            "with config.json and safetensors"
+        )
+    return "has no config.json, so it is no model of transformers"
+
+
+def check_fits(auto_class: str, folder: Path, *, bytes_each: float) -> int:
     """Refuse a model of transformers whose weights lie elsewhere, or as configured are more than the memory here.
 
     Weights of a checkpoint that has fewer are made up by transformers, so what the files hold is no limit.
@@ -65,8 +130,13 @@ def check_fits(auto_class: str, folder: Path, *, bytes_each: int) -> None:
         With the head that is wanted.
     folder : Path
         With the ``config.json``.
-    bytes_each : int
-        Of a weight.
+    bytes_each : float
+        Of a weight; of those that are quantised, at most as many as their bits take.
+
+    Returns
+    -------
+    int
+        Number of its weights, before they were quantised.
 
     Raises
     ------
@@ -82,7 +152,9 @@ def check_fits(auto_class: str, folder: Path, *, bytes_each: int) -> None:
     import transformers
 
     own: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-    read_config(folder / "config.json")
+    quantized = quantization_of(read_config(folder / "config.json"))
+    if quantized and quantized.bits:
+        bytes_each = min(bytes_each, quantized.bits / 8)
     for index in INDEXES:
         if (folder / index).is_file():
             try:
@@ -100,6 +172,7 @@ def check_fits(auto_class: str, folder: Path, *, bytes_each: int) -> None:
             f"config.json describes {needed / 1e9:,.0f} GB of weights, and there are {here / 1e9:,.0f} GB of memory; "
             "pass a smaller model, a smaller dtype, or use a machine with more memory"
         )
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def check_layers(model: Any, unexpected: Iterable[str]) -> None:

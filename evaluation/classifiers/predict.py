@@ -278,7 +278,7 @@ def _classes_of_timm(model: Any) -> tuple[tuple[str, ...], ...]:
 def _transformers_model(ref: ModelRef, *, dtype: str, device: str) -> ImageModel:
     import torch
 
-    model, processor = load_parts(ref, "image-classifier", "AutoImageProcessor", dtype=dtype)
+    model, processor, *_ = load_parts(ref, "image-classifier", "AutoImageProcessor", dtype=dtype, device=device)
     model = moved(model, device)
 
     def forward(pixels: torch.Tensor) -> torch.Tensor:

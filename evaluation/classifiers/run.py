@@ -63,6 +63,7 @@ class _Part:
     """A split that is to be scored: its place and its facts are known before its rows are read."""
 
     split: str
+    rows_id: str
     facts: dict[str, Any]
     read: Callable[[], LabelledRows]
     spec: OodSpec | None = None
@@ -157,7 +158,7 @@ def evaluate_filtered(
         If something cannot be fetched.
     """
     for split in labelled_splits(built, splits):
-        part = _Part(split, _facts_of(built), functools.partial(read_split, built, split))
+        part = _Part(split, built.rows_id(split), _facts_of(built), functools.partial(read_split, built, split))
         yield _evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite)
 
 
@@ -206,7 +207,7 @@ def evaluate_ood(
     for spec in specs:
         rows, facts = read_ood_rows(spec, data, split=split, revision=revision)
         check_together(ref, rows)
-        parts.append(_Part(rows.split, facts, functools.partial(lambda rows: rows, rows), spec))
+        parts.append(_Part(rows.split, facts["revision"], facts, functools.partial(lambda rows: rows, rows), spec))
     return (_evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite) for part in parts)
 
 
@@ -217,10 +218,10 @@ def _evaluate(
     _check(how, options)
     facts = part.facts
     place = store.place_of(out, ref, f"{facts['name']}@{facts['version']}", part.split, PROTOCOL)
-    settings = {"model": ref.sha, "kind": ref.kind, "dataset": facts["revision"], "split": part.split}
+    settings = {"model": ref.sha, "kind": ref.kind, "dataset": part.rows_id, "split": part.split}
     options = options if options.limit else replace(options, seed=ClassifierOptions.seed)  # where nothing is drawn
     settings |= {"protocol": PROTOCOL, **{name: value for name, value in asdict(options).items() if name != _TOLERATED}}
-    if not overwrite and (found := store.read_result(place, settings)):
+    if not overwrite and (found := store.read_result(place, settings, revision=facts["revision"])):
         broken = found["splits"][part.split]["broken"]
         check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
         return ClassifierScores(found, place.result, fresh=False)
@@ -230,7 +231,7 @@ def _evaluate(
     labels = _label_map(classifier, everything, options.label_map, part.spec)
     rows = everything.drawn(options.limit, seed=options.seed)
     with store.locked(place):
-        shards = store.open_partial(place, settings, rows.facts, overwrite=overwrite)
+        shards = store.open_partial(place, settings, rows.facts, overwrite=overwrite, revision=facts["revision"])
         try:
             score_missing(place, shards, rows, labels, how, broken_share=options.broken_share)
         except BaseException:

@@ -124,6 +124,7 @@ def training_subset(
     if not chosen.size:
         raise EvaluationError(f"{built.name} has no row in subset {subset} of split {split}: choose another")
     facts = {"name": built.name, "version": built.version, "revision": built.revision, "split": split, "subset": subset}
+    facts["rows"] = built.rows_id(split)
     data = rows.data.select(chosen).select_columns([*rows.inputs, "label", "source_index"])
     return TrainingRows(data, rows.inputs, rows.names, facts)
 

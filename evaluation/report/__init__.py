@@ -6,16 +6,18 @@ inputs have nothing for it. What a `Section` is made of: `evaluation.report.page
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
 from builders.atomic import write_text
+from builders.errors import BuildError
 from builders.folder import check_outside
 from builders.locks import claimed
 from evaluation.errors import EvaluationError
 from evaluation.report.inputs import Inputs, read_inputs
-from evaluation.report.page import Section, page
+from evaluation.report.page import Section, missing_part, page
 
 SECTIONS = (
     "overview",
@@ -26,6 +28,8 @@ SECTIONS = (
     "filtering",
 )
 """Modules of the views, in the order of their tabs."""
+
+_log = logging.getLogger(__name__)
 
 WARNING = (
     "This report names groups of people together with statements about them, offensive ones in most sets. They are "
@@ -101,17 +105,24 @@ def report_text(paths: Sequence[Path], *, bases: Iterable[str] = (), color: bool
 
 
 def sections_of(inputs: Inputs) -> list[Section]:
-    """Give the views for which there is something.
+    """Give the views for which there is something; one that cannot be made says why.
 
     Raises
     ------
-    EvaluationError
-        If there is none.
+    EvaluationError, BuildError
+        If there is none, or none can be made.
     """
-    made = [import_module(f"{__name__}.{name}").section(inputs) for name in SECTIONS]
-    sections = [section for section in made if section]
-    if not sections:
-        raise EvaluationError(NOTHING)
+    sections, failed = [], []
+    for name in SECTIONS:
+        try:
+            section = import_module(f"{__name__}.{name}").section(inputs)
+        except (BuildError, EvaluationError) as error:
+            failed.append(error)
+            _log.warning("the view %s is missing in the report: %s", name, error)
+            section = Section(name, name.capitalize(), "", [missing_part(error)])
+        sections += [section] if section else []
+    if len(sections) == len(failed):
+        raise next(iter(failed), EvaluationError(NOTHING))
     return sections
 
 

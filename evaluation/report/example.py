@@ -76,12 +76,13 @@ def section(inputs: Inputs) -> Section | None:
 
 
 def _alike(inputs: Inputs) -> Iterable[list[Result]]:
-    """Results by set, config and what the set was built from: those of a group are on the same rows."""
+    """Results by set, config and the rows of the set: those of a group are on the same rows."""
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for results in inputs.datasets.values():
         for result in results:
-            facts = result.content["dataset"]
-            groups.setdefault((result.dataset, facts["config"], facts["revision"]), []).append(result)
+            facts, built = result.content["dataset"], inputs.folder_of(result)
+            rows = built.rows_id(facts["config"]) if built else facts["revision"]
+            groups.setdefault((result.dataset, facts["config"], rows), []).append(result)
     return groups.values()
 
 

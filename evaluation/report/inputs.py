@@ -127,7 +127,7 @@ class Inputs:
         """Give the built folder of a result's set: one that was given, where it was, or the Hub's cache; else None."""
         facts = result.content["dataset"]
         for built in self.folders:
-            if built.manifest["sha256"] == facts["revision"]:
+            if built.is_of(result.content):
                 return built
         source = Path(facts["source"]).expanduser()
         if not source.is_dir():
@@ -137,7 +137,7 @@ class Inputs:
         except (BuildError, EvaluationError):
             return None
         same_commit = source.name == facts["revision"]
-        return built if same_commit or built.revision == facts["revision"] else None
+        return built if same_commit or built.is_of(result.content) else None
 
     def rows_of(self, result: Result) -> ScoredRows | None:
         """Give a probe result's rows with their scores; None where the set is not on this disk (see `missing`)."""

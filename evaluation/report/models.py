@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from builders.errors import BuildError
 from evaluation.comparison import bias_shift
+from evaluation.errors import EvaluationError
 from evaluation.metrics import METRICS
 from evaluation.report.charts import INK, LINES, PALETTE, in_lines
 from evaluation.report.inputs import Inputs, Result
 from evaluation.report.page import Block, Column, Figure, Section, Table, Text, rounded
 from evaluation.report.tuning import TUNINGS, families, tuning
+from evaluation.scores import ScoredRows
 
 SHOWN = {
     "mu": "How strongly the model ties a group of people to its most tied attribute. Lower is better, 0 is ideal.",
@@ -173,7 +176,7 @@ def _spec(
 
 
 def shift(inputs: Inputs) -> list[Block]:
-    """Say what tuning did to μ and η, on the rows that a base and its tuned models share."""
+    """Say what tuning did to μ and η, on what a base and its tuned models share."""
     lines: list[dict[str, Any]] = []
     lacking: dict[str, None] = {}
     for dataset, results in inputs.datasets.items():
@@ -182,25 +185,40 @@ def shift(inputs: Inputs) -> list[Block]:
             tuned = [model for model in family.models[1:] if model in of_model]
             if not family.base or family.base not in of_model or not tuned:
                 continue
-            before = inputs.rows_of(of_model[family.base])
+            named = {"set": dataset, "base": inputs.labels[family.base]}
+            before = _rows(inputs, of_model[family.base], lacking)
             for model in tuned:
-                after = inputs.rows_of(of_model[model])
+                after = _rows(inputs, of_model[model], lacking)
                 if before is None or after is None:
-                    lacking[inputs.missing(of_model[model])] = None
                     continue
-                named = {"set": dataset, "base": inputs.labels[family.base]}
-                lines += [named | line for line in bias_shift(before, {inputs.labels[model]: after}).to_pylist()]
+                try:
+                    lines += [named | line for line in bias_shift(before, {inputs.labels[model]: after}).to_pylist()]
+                except EvaluationError as error:
+                    lacking[f"{dataset}: {error}"] = None
     if not lines and not lacking:
         return []
     head = Text("From a base model to the models tuned from it", "heading")
     text = Text(
-        "Both are measured on the rows that both have scored; few of them say little. A change above 0 is stronger "
-        "associations after tuning. A tuned model's scores are of another kind than a language model's: η, which only "
-        "counts, carries over more readily than μ. The rank correlation is 1 where both put the subjects into the same "
-        "order."
+        "Both are measured on the rows that both have scored, or, where they were asked in other sentences, on the "
+        "pairs of subjects that both were asked about with the same attribute; few of them say little. A change above "
+        "0 is stronger associations after tuning. A tuned model's scores are of another kind than a language model's: "
+        "η, which only counts, carries over more readily than μ. The rank correlation is 1 where both put the subjects "
+        "into the same order."
     )
     blocks: list[Block] = [head, text, *(Text(missing, "note") for missing in lacking)]
     return [*blocks, _shift_table(lines)] if lines else blocks
+
+
+def _rows(inputs: Inputs, result: Result, lacking: dict[str, None]) -> ScoredRows | None:
+    """Give the rows of a result; None, with a note why, where they cannot be had."""
+    try:
+        rows = inputs.rows_of(result)
+    except (BuildError, EvaluationError) as error:
+        lacking[f"{result.path}: {error}"] = None
+        return None
+    if rows is None:
+        lacking[inputs.missing(result)] = None
+    return rows
 
 
 def _shift_table(lines: Sequence[dict[str, Any]]) -> Table:
@@ -217,6 +235,7 @@ def _shift_table(lines: Sequence[dict[str, Any]]) -> Table:
         "rank correlation": "rank_correlation",
     }
     columns = [Column(name, of(name)) for name in ("set", "base", "model")]
-    columns += [Column("shared rows", of("n"), "count")]
+    columns += [Column("shared", of("shared"), help="rows, or pairs of subjects with an attribute")]
+    columns += [Column("rows base", of("n_base"), "count"), Column("rows tuned", of("n"), "count")]
     columns += [Column(name, of(key), "number") for name, key in numbers.items()]
     return Table("Change with tuning", columns)

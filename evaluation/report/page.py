@@ -153,6 +153,11 @@ class Section:
     blocks: Sequence[Block]
 
 
+def missing_part(error: Exception) -> Text:
+    """Give what stands in place of a part that cannot be made."""
+    return Text(f"{error}.", "warning", "This part is missing.")
+
+
 def rounded(values: Iterable[float | None], digits: int = 5) -> list[float | None]:
     """Give numbers with so many digits, and None for what is no number, to keep the page small.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from builders.errors import BuildError
 from builders.reading import aligned
+from evaluation.errors import EvaluationError
 from evaluation.metrics import METRICS
 from evaluation.report import filtering, models, overview, ranks
 from evaluation.report.inputs import Inputs
-from evaluation.report.page import Block, Column, Items, Table, Text
+from evaluation.report.page import Block, Column, Items, Table, Text, missing_part
 from evaluation.text import digits, interval_text
 from unqover_data.signs import visible
 
@@ -32,9 +34,23 @@ def inputs_text(inputs: Inputs, warning: str | None, *, color: bool = False) -> 
     Returns
     -------
     str
-        Empty where there is nothing to show.
+        Empty where there is nothing to show. A part that cannot be made says why.
+
+    Raises
+    ------
+    EvaluationError, BuildError
+        If no part can be made.
     """
-    blocks = [block for part in PARTS for block in part(inputs)]
+    blocks: list[Block] = []
+    failed: list[Exception] = []
+    for part in PARTS:
+        try:
+            blocks += part(inputs)
+        except (BuildError, EvaluationError) as error:
+            failed.append(error)
+            blocks.append(missing_part(error))
+    if len(blocks) == len(failed) > 0:
+        raise failed[0]
     if warning and blocks:
         blocks.insert(0, Text(warning, "warning", "Content warning."))
     return "\n\n".join(_block(block, color) for block in blocks)

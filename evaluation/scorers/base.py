@@ -129,7 +129,7 @@ def common_facts(loaded: Loaded, settings: Settings) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": loaded.ref.kind,
         "architecture": type(loaded.model).__name__,
-        "parameters": sum(weight.numel() for weight in loaded.model.parameters()),
+        "parameters": loaded.parameters,
         "protocol": settings.protocol,
         "dtype": loaded.dtype,
         "device": loaded.device,

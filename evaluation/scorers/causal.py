@@ -96,7 +96,7 @@ class CausalScorer:
         import torch
 
         firsts = torch.tensor([answer.ids[0] for answer in answers], device=last.device)
-        logp: NDArray[np.float64] = last[torch.from_numpy(at), firsts].double().cpu().numpy()
+        logp: NDArray[np.float64] = last[torch.from_numpy(at), firsts].cpu().double().numpy()
         skipped = np.array([answer.uncounted for answer in answers])
         logp[skipped > 0] = 0.0
         rest = np.array([len(answer.ids) - 1 for answer in answers])
@@ -106,9 +106,9 @@ class CausalScorer:
             ids = [answers[i].ids[:-1] for i in chosen]
             _, logits = self._forward(pick(cache, at[chosen]), ids, whole=True)
             wanted = torch.tensor([answers[i].ids[1:] for i in chosen], device=logits.device)
-            each = logits.gather(2, wanted[..., None])[..., 0].double()
+            each = logits.gather(2, wanted[..., None])[..., 0].cpu().double()
             before = torch.arange(1, 1 + wanted.shape[1]) < torch.from_numpy(skipped[chosen])[:, None]
-            logp[chosen] += each.masked_fill(before.to(each.device), 0.0).sum(1).cpu().numpy()
+            logp[chosen] += each.masked_fill(before, 0.0).sum(1).numpy()
         return logp
 
     def _run_whole(self, work: Work, encoded: Encoded, answers: list[Answer]) -> NDArray[np.float64]:
@@ -122,7 +122,7 @@ class CausalScorer:
             ids = [encoded.ids(i) + answers[s].ids for i, s in work.readings[batch].tolist()]
             _, logits = self._forward(None, ids, whole=True, caching=False)
             wanted = torch.tensor(ids, device=logits.device)[:, 1:]
-            each = logits[:, :-1].gather(2, wanted[..., None])[..., 0].double().cpu().numpy()
+            each = logits[:, :-1].gather(2, wanted[..., None])[..., 0].cpu().double().numpy()
             logp[batch] = [each[i, -n:].sum() for i, n in enumerate(count[batch])]
         return logp
 

@@ -167,7 +167,7 @@ class MlmScorer:
                 values = logp[torch.from_numpy(row).to(logp.device)[:, None], chosen.clamp(min=0)]
                 values = values.masked_fill(chosen < 0, float("-inf"))
                 values = self._counted(values, logp, row).amax(1)
-                scores[readings] = values.double().exp().cpu().numpy()
+                scores[readings] = values.cpu().double().exp().numpy()
         return scores
 
     def _counted(self, values: torch.Tensor, logp: torch.Tensor, row: Indices) -> torch.Tensor:

@@ -150,6 +150,6 @@ class QaScorer:
                 at = is_cls.int().argmax(1)  # the first token of a model without cls
                 nothing = both[:, torch.arange(len(batch), device=both.device), at].mean(0)
                 refuse_nan(both, self._loaded)
-                scores[readings] = ((p_start + p_end) / 2).double().exp().cpu().numpy()
-                no_answer[batch] = nothing.double().exp().cpu().numpy()
+                scores[readings] = ((p_start + p_end) / 2).cpu().double().exp().numpy()
+                no_answer[batch] = nothing.cpu().double().exp().numpy()
         return scores, no_answer

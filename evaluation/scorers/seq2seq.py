@@ -102,10 +102,10 @@ class Seq2SeqScorer:
                     chosen = [answers[s] for s in work.readings[readings[some], 1]]
                     rows = torch.from_numpy(row[some]).to(self._loaded.device)
                     each = self._decode(read.take(rows), [labels for labels, _ in chosen])
-                    counts = torch.tensor([counts for _, counts in chosen], device=each.device)
-                    total = each.masked_fill(~counts, 0.0).double().sum(1)
+                    counts = torch.tensor([counts for _, counts in chosen])
+                    total = each.cpu().masked_fill(~counts, 0.0).double().sum(1)
                     mean = total if self._settings.joint else total / counts.sum(1)
-                    scores[readings[some]] = mean.exp().cpu().numpy()
+                    scores[readings[some]] = mean.exp().numpy()
         return scores
 
     def _encode(self, inputs: dict[str, torch.Tensor]) -> _Read:

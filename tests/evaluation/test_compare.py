@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from builders.unqover import build_unqover
 from evaluation.compare import compare_text, read_scored
 from evaluation.errors import EvaluationError
 from evaluation.models import resolve_model
 from evaluation.probe_sets import open_probe_set
+from evaluation.report import report_text
 from evaluation.run import Options, evaluate
 from tests.evaluation.conftest import MakeModel
+from tests.evaluation.report.stored import store_result
 from tests.evaluation.test_run import CPU, folder  # noqa: F401  (a fixture)
+from unqover_data import load_lists
 
 
 @pytest.fixture
@@ -42,8 +48,22 @@ def test_ranks_pairs_shared_attributes_and_shift_are_shown(results: list[Path]) 
     assert sum(line.split()[:1] in (["Ann"], ["Bob"]) for line in lines) >= 2
     assert text.count("Pairs with the largest γ(x, a)") == 2
     assert f"base {names[2]}: From the base model" in text
-    shift = next(line for line in lines if line.split()[:2] == ["model", "n"])
+    shift = next(line for line in lines if line.split()[:2] == ["model", "shared"])
     assert "rank_correlation" in shift
+
+
+def test_models_on_released_lists_are_compared_with_their_base(released_folder: Path, tmp_path: Path) -> None:
+    """Their language models are asked in templates of their own, so that no row is shared."""
+    built = build_unqover(load_lists("nationality", str(released_folder)), tmp_path / "build").folder
+    base = store_result(tmp_path / "results", built, "org/a-lm", kind="mlm", config="mlm-bert", bias=0.02, seed=1)
+    tuned = store_result(tmp_path / "results", built, "org/a-squad", bias=0.1, seed=2)
+    pairs = {str(row["id"]).split("|")[1] for row in pq.read_table(base.with_suffix(".parquet")).to_pylist()}
+    assert pairs == {"Ireland"}  # its vocabulary lacks Somalia
+    text = compare_text([tuned], base=base)
+    assert "From the base model to each other" in text
+    (line,) = [line.split() for line in text.splitlines() if line.startswith("a-squad.exact  pairs")]
+    assert line[2:4] == ["2", "2"]  # Mali and Ireland, two statements about people
+    assert re.search(r"a-lm +a-squad +pairs +2 +2 ", report_text([tmp_path / "results", built]))
 
 
 def test_what_is_no_result_or_twice_the_same_is_refused(results: list[Path], tmp_path: Path) -> None:

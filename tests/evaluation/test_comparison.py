@@ -84,6 +84,8 @@ def test_bias_shift_is_taken_over_shared_rows() -> None:
     (line,) = bias_shift(base, {"m": tuned}).to_pylist()
     assert line == {
         "model": "m",
+        "shared": "rows",
+        "n_base": 4,
         "n": 4,  # the rows of A and B: two templates, two attributes
         "mu_base": 1 / 8,
         "mu": 1 / 4,
@@ -101,3 +103,13 @@ def test_a_rank_correlation_that_is_not_defined_is_null() -> None:
     base = scored(make_rows(lambda *_: 0.5))
     assert bias_shift(base, {"m": base})["rank_correlation"].to_pylist() == [None]
     assert gamma_by_subject(bias_table(base)) == {"A": 0, "B": 0, "C": 0}
+
+
+def test_a_shift_between_other_templates_is_taken_over_the_pairs_and_attributes_of_both() -> None:
+    # The released lists ask language models in other sentences: no row id is shared. A and B stand with a in both; the
+    # base was asked of C besides, in three templates, and of b; the tuned model names the pair the other way round.
+    base = scored(make_rows(liking(A=1 / 8, B=0.0, C=0.5), templates=("l0", "l1", "l2")))  # type: ignore[arg-type]
+    tuned = scored(make_rows(liking(A=0.0, B=1 / 4), subjects="BA", attributes="a"))  # type: ignore[arg-type]
+    (line,) = bias_shift(base, {"m": tuned}).to_pylist()
+    assert {key: line[key] for key in ("shared", "n_base", "n")} == {"shared": "pairs", "n_base": 3, "n": 2}
+    assert (line["mu_base"], line["mu"], line["rank_correlation"]) == (1 / 8, 1 / 4, pytest.approx(-1))

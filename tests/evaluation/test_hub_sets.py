@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builders.errors import HubError
+from builders.features.checkpoints import find_checkpoint
 from evaluation.built_sets import find_built
 from evaluation.errors import EvaluationError
+from evaluation.models import resolve_model
 from tests.hub_faults import Fault
 from tests.hub_fixtures import REPO, Make
 from tests.hub_server import HubServer
@@ -85,3 +89,47 @@ def test_offline_by_branch_tag_and_sha(hub_here: HubServer, sha: str, monkeypatc
     with pytest.raises(HubError, match=rf"cannot find {REPO} at v2.0.0: HF_HUB_OFFLINE is set .* HF_HUB_OFFLINE=0"):
         find_built(REPO, "v2.0.0")
     assert len(hub_here.log) == asked
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            "build/unqover-fe",
+            "build/unqover-fe is neither a built folder nor ORG/NAME; did you mean build/unqover-few?",
+        ),
+        (
+            "./bild/unqover-few",
+            "./bild/unqover-few is neither a built folder nor ORG/NAME; did you mean build/unqover-few?",
+        ),
+        ("unqover-fev", "unqover-fev is neither a built folder nor ORG/NAME; did you mean build/unqover-few?"),
+        ("my sets/few", "my sets/few is neither a built folder nor ORG/NAME; build one with: "),
+        ("a/b/c", "a/b/c is neither a built folder nor ORG/NAME; build one with: "),
+        ("few.json", "few.json is a file: pass the folder of a built set"),
+    ],
+)
+def test_a_wrong_folder_is_told_without_asking_the_hub(
+    hub_here: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    (tmp_path / "build" / "unqover-few").mkdir(parents=True)
+    (tmp_path / "few.json").write_text("{}", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EvaluationError) as caught:
+        find_built(source)
+    assert str(caught.value).startswith(said)
+    assert not hub_here.log
+
+
+def test_a_name_that_is_nowhere_is_told_as_folder_and_as_repository(
+    hub_here: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bild" / "unqover-few").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for find in (find_built, resolve_model, find_checkpoint):
+        with pytest.raises(HubError) as caught:
+            find("bild/unqover-fev")
+        assert re.search(
+            r"^bild/unqover-fev does not exist on http.*; there is no folder bild/unqover-fev here either; did you "
+            r"mean bild/unqover-few\?$",
+            str(caught.value),
+        )

@@ -44,7 +44,7 @@ def test_the_kind_comes_from_the_architecture(architecture: str, kind: str) -> N
     [
         ({}, "names no architecture in its config.json; pass --kind"),
         ({"architectures": ["BertModel"]}, "BertModel, which has no head that can be scored"),
-        ({"architectures": ["LlavaForConditionalGeneration"]}, "which has no head that can be scored"),
+        ({"architectures": ["LlavaForConditionalGeneration"]}, "which has no head that can be scored"),  # no text model
         ({"architectures": ["XLMWithLMHeadModel"]}, "which can be causal or mlm; pass --kind"),
         ({"architectures": ["BertForMaskedLM", "BertForQuestionAnswering"]}, "which can be mlm or qa; pass --kind"),
     ],
@@ -74,10 +74,13 @@ def test_a_folder_is_pinned_by_its_content(tmp_path: Path) -> None:
 
 
 def test_a_name_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
+    write_config(tmp_path / "model", architectures=["BertForMaskedLM"])
     for name, message in (
-        (str(tmp_path), "is no model folder: it has no config.json"),
+        (str(tmp_path), "has no config.json, so it is no model"),
         (str(tmp_path / "none"), "there is no folder .*none: pass a model folder or a Hub id"),
         ("./none", "there is no folder ./none"),
+        (str(tmp_path / "mode"), "there is no folder .*mode; did you mean .*model?"),
+        (str(tmp_path / "model" / "config.json"), "config.json is a file: pass a model folder"),
     ):
         with pytest.raises(EvaluationError, match=message):
             resolve_model(name)
@@ -101,7 +104,8 @@ def test_a_revision_becomes_a_sha_before_anything_is_loaded(hub_here: HubServer,
     ref = resolve_model("org/model", "v1.0")
     assert (ref.sha, ref.kind, ref.local) == (published, "qa", False)
     paths = list(dict.fromkeys(path for _, path in hub_here.log if "agent" not in path))  # the client's own
-    assert paths == ["/api/models/org/model/revision/v1.0", f"/org/model/resolve/{published}/config.json"]
+    listed = [f"/api/models/org/model/revision/{revision}" for revision in ("v1.0", published)]
+    assert paths == [*listed, f"/org/model/resolve/{published}/config.json"]
 
 
 def test_what_the_hub_refuses_is_one_clear_line(hub_here: HubServer, published: str) -> None:
@@ -111,9 +115,9 @@ def test_what_the_hub_refuses_is_one_clear_line(hub_here: HubServer, published: 
         ("org/none", None, r"org/none does not exist on http.*, or is private: check the name; run `hf auth login`"),
         ("org/hidden", None, r"org/hidden does not exist on http.*, or is private"),
         ("org/model", "v9", r"org/model has no revision 'v9' on http"),
-        ("org/empty", None, r"cannot fetch config.json of org/empty at \w{12}: it has no such file \(404\)"),
+        ("org/empty", None, "org/empty has no config.json, so it is no model"),
     ):
-        with pytest.raises(HubError, match=message) as caught:
+        with pytest.raises((HubError, EvaluationError), match=message) as caught:
             resolve_model(name, revision)
         assert "\n" not in str(caught.value)
     hub_here.repos["org/model"].gated = True

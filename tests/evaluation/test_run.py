@@ -15,6 +15,7 @@ import pytest
 from builders.errors import BuildError
 from builders.unqover import build_unqover
 from evaluation import run, store
+from evaluation.compare import read_scored
 from evaluation.errors import EvaluationError
 from evaluation.models import ModelRef, resolve_model
 from evaluation.probe_sets import ProbeSet, open_probe_set
@@ -23,6 +24,7 @@ from evaluation.run import Engine, Options, aggregates_of, evaluate
 from evaluation.scores import SCORE_COLUMNS
 from evaluation.text import result_text
 from tests.evaluation.conftest import LISTS, MakeModel
+from tests.evaluation.report.stored import edited
 from unqover_data import read_toml
 
 CPU = Engine(device="cpu", batch_size=8)
@@ -128,6 +130,42 @@ def test_a_result_of_other_settings_is_refused_by_name(
     with pytest.raises(EvaluationError, match=f"was made with {name}"):
         evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path)
     assert evaluate(model, probes, Options(**change), engine=CPU, out=tmp_path, overwrite=True).fresh
+
+
+def built_of(lists: str, root: Path) -> ProbeSet:
+    root.mkdir()
+    (root / "few.toml").write_text(lists, encoding="utf-8")
+    return open_probe_set(str(build_unqover(read_toml(root / "few.toml"), root).folder), config="qa")
+
+
+def test_a_result_belongs_to_the_rows_and_not_to_the_words_beside_them(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path
+) -> None:
+    done = evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "out")
+    titled = built_of(LISTS.replace("Few probes", "A few probes").replace("Four names", "4 names"), tmp_path / "a")
+    assert titled.revision != probes.revision
+    assert not evaluate(model, titled, Options(), engine=CPU, out=tmp_path / "out").fresh
+    edited(done.path, dataset__source=titled.source)
+    assert len(read_scored(done.path)[1]) == 16
+    other = built_of(LISTS.replace("told no lie at all", "told no lie"), tmp_path / "b")
+    with pytest.raises(EvaluationError, match=r"qa.exact.json was made on a set of this name .* whose rows are others"):
+        evaluate(model, other, Options(), engine=CPU, out=tmp_path / "out")
+    edited(done.path, dataset__source=other.source)
+    with pytest.raises(EvaluationError, match=r"is not the set that .* was made on"):
+        read_scored(done.path)
+
+
+def test_a_result_of_an_earlier_version_belongs_to_its_whole_set(
+    probes: ProbeSet, model: ModelRef, tmp_path: Path
+) -> None:
+    """It names the set by its revision."""
+    done = evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "out")
+    edited(done.path, settings__dataset=probes.revision)
+    assert not evaluate(model, probes, Options(), engine=CPU, out=tmp_path / "out").fresh
+    assert len(read_scored(done.path)[1]) == 16
+    titled = built_of(LISTS.replace("Few probes", "A few probes"), tmp_path / "a")
+    with pytest.raises(EvaluationError, match="whose rows are others"):
+        evaluate(model, titled, Options(), engine=CPU, out=tmp_path / "out")
 
 
 def test_a_sample_that_cannot_be_is_named_even_beside_a_result(

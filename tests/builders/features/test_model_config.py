@@ -109,7 +109,7 @@ def test_weights_that_are_there_twice_are_counted_once(make_model: Any, monkeypa
     model = transformers.AutoModelForMaskedLM.from_pretrained(folder)
     needed = 4 * sum(weight.numel() for weight in model.parameters())  # a tied one is one parameter
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=needed))
-    check_fits("AutoModelForMaskedLM", folder, bytes_each=4)
+    assert 4 * check_fits("AutoModelForMaskedLM", folder, bytes_each=4) == needed
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=needed - 1))
     with pytest.raises(ModelFileError, match=r"a machine with more memory$"):
         check_fits("AutoModelForMaskedLM", folder, bytes_each=4)

@@ -17,6 +17,7 @@ from datasets import Dataset
 
 from builders.folder import Built
 from builders.planted import LABELS
+from builders.schema import own_sum
 from evaluation import store
 from evaluation.classifiers import run, scoring
 from evaluation.classifiers.ood import load_ood_spec, report
@@ -247,6 +248,24 @@ def test_a_seed_that_draws_nothing_is_no_other_setting(planted: Built, reader: P
     how: Any = {"engine": CPU, "out": tmp_path, "splits": ["validation"]}
     evaluate_classifier(str(reader), str(planted.folder), PLAIN, **how)
     assert not evaluate_classifier(str(reader), str(planted.folder), replace(PLAIN, seed=5), **how).fresh
+
+
+def test_a_result_belongs_to_the_rows_and_not_to_the_words_beside_them(
+    planted: Built, reader: Path, tmp_path: Path
+) -> None:
+    how: Any = {"engine": CPU, "out": tmp_path / "out", "splits": ["validation"]}
+    evaluate_classifier(str(reader), str(planted.folder), PLAIN, **how)
+    folder = shutil.copytree(planted.folder, tmp_path / "copy")
+
+    def again(**changes: Any) -> bool:
+        manifest = planted.manifest | changes
+        (folder / "manifest.json").write_text(json.dumps(manifest | {"sha256": own_sum(manifest)}), encoding="utf-8")
+        return evaluate_classifier(str(reader), str(folder), PLAIN, **how).fresh
+
+    assert not again(title="Another title", description="Other words", license="other")
+    for change in ({"columns": planted.manifest["columns"][::-1]}, {"breakdown": "label"}):
+        with pytest.raises(EvaluationError, match=r"validation.exact.json was made on .* whose rows are others"):
+            again(**change)
 
 
 def test_classes_must_be_numbered_from_0(planted: Built, reader: Path, tmp_path: Path) -> None:

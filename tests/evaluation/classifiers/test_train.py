@@ -131,6 +131,17 @@ def test_equal_seeds_give_equal_checkpoints(data: TrainingRows, settings: Transf
         EvaluationError, match=r"was trained otherwise \(recipe.learning_rate was \S+ and is 0.001\): remove"
     ):
         train(data, tmp_path / "one", replace(settings, learning_rate=1e-3))
+    retitled = replace(data, facts=data.facts | {"revision": "another title"})
+    assert not train(retitled, tmp_path / "one", settings).fresh
+    with pytest.raises(EvaluationError, match=r"was trained otherwise \(data.rows was \S+ and is 'others'\)"):
+        train(replace(data, facts=data.facts | {"rows": "others"}), tmp_path / "one", settings)
+    record = again.folder / "training.json"
+    old = json.loads(record.read_text(encoding="utf-8"))
+    del old["data"]["rows"]  # as of before
+    record.write_text(json.dumps(old), encoding="utf-8")
+    assert not train(data, tmp_path / "one", settings).fresh
+    with pytest.raises(EvaluationError, match=r"was trained otherwise \(data.revision was"):
+        train(retitled, tmp_path / "one", settings)
     (tmp_path / "two" / one_name(data, settings)).mkdir(parents=True)
     with pytest.raises(EvaluationError, match=r"holds no training\.json, so it is not ours"):
         train(data, tmp_path / "two", settings)

@@ -50,7 +50,7 @@ def store_result(
     result = {
         "model": {"name": name, "sha": sha, "kind": kind},
         "dataset": probes.facts,
-        "settings": {"model": sha, "kind": kind, "dataset": probes.revision, **options},
+        "settings": {"model": sha, "kind": kind, "dataset": probes.rows_id, **options},
         "coverage": {"rows": len(rows)},
         "scorer": {"kind": kind} | ({"parameters": parameters} if parameters else {}),
         "means": {},
@@ -93,3 +93,12 @@ def write_sealed(path: Path, result: Mapping[str, Any]) -> None:
     """Write a result with the sums of itself and of the Parquet beside it, as scoring does."""
     sealed = seal(json.loads(json.dumps(result)), path.with_suffix(".parquet"))
     path.write_text(json.dumps(sealed), encoding="utf-8")
+
+
+def edited(path: Path, **changes: Any) -> None:
+    """Change facts of a stored result, named as ``part__key``."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in changes.items():
+        part, _, key = name.partition("__")
+        content[part][key] = value
+    write_sealed(path, content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.errors import BuildError
+from builders.unqover import build_unqover
 from evaluation.errors import EvaluationError
 from evaluation.report.inputs import read_inputs
-from tests.evaluation.report.stored import store_result, write_sealed
-
-
-def edited(path: Path, **changes: Any) -> None:
-    """Change facts of a stored result, named as ``part__key``."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    for name, value in changes.items():
-        part, _, key = name.partition("__")
-        content[part][key] = value
-    write_sealed(path, content)
+from tests.evaluation.conftest import LISTS
+from tests.evaluation.report.stored import edited, store_result
+from unqover_data import read_toml
 
 
 @pytest.fixture
@@ -171,9 +164,22 @@ def test_rows_come_from_the_folder_that_was_scored(few_folder: Path, copied: Pat
     assert rows is not None
     assert len(rows) == 16
     assert moved.groups_of(moved.probes[0])["Ann"] == "female"
-    edited(moved.probes[0].path, dataset__revision="0" * 64)
+    edited(moved.probes[0].path, dataset__revision="0" * 64, settings__dataset="rows:" + "0" * 64)
     other = read_inputs([copied, tmp_path / "moved"])
     assert [other.rows_of(one) is None for one in other.probes].count(True) == 1
+
+
+def test_rows_come_from_a_folder_with_other_words_beside_them(few_results: Path, tmp_path: Path) -> None:
+    """Its title is another, and so is the sum of its manifest."""
+    (tmp_path / "few.toml").write_text(LISTS.replace("Few probes", "A few probes"), encoding="utf-8")
+    built = build_unqover(read_toml(tmp_path / "few.toml"), tmp_path / "sets").folder
+    for path in shutil.copytree(few_results, tmp_path / "results").rglob("*.json"):
+        edited(path, dataset__source="org/gone")
+    inputs = read_inputs([tmp_path / "results", built])
+    assert all(inputs.rows_of(one) is not None for one in inputs.probes)
+    edited(inputs.probes[0].path, settings__dataset=inputs.probes[0].content["dataset"]["revision"])  # as of before
+    old = read_inputs([tmp_path / "results", built])
+    assert [old.rows_of(one) is None for one in old.probes].count(True) == 1
 
 
 def test_rows_of_a_set_on_the_hub_come_from_its_cache(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
@@ -73,7 +77,7 @@ def test_bars_show_what_is_stored(inputs: Inputs) -> None:
 def test_the_shift_from_a_base_is_that_of_the_comparison(inputs: Inputs) -> None:
     (table,) = [block for block in models.shift(inputs) if isinstance(block, Table)]
     assert sorted(name.partition(" ")[0] for name in column(table, "model")) == ["small-newsqa", "small-squad"]
-    assert column(table, "shared rows") == [16, 16]
+    assert [column(table, name) for name in ("shared", "rows base", "rows tuned")] == [["rows"] * 2, [16] * 2, [16] * 2]
     # Planted: 0.1 and 0.2 for one of two subjects that may have it, against 0.02 in the base.
     assert all(change > 0.01 for change in column(table, "μ change"))
 
@@ -91,6 +95,46 @@ def test_a_shift_says_what_to_pass_where_the_set_is_gone(few_results: Path, tmp_
         "The rows of unqover-few 1.0.0 are not at org/not-here as they were scored. Pass the dataset folder beside the "
         "results: probesieve report RESULTS FOLDER --out report.html"
     ]
+
+
+def test_a_shift_that_cannot_be_is_said_beside_those_that_can(
+    few_results: Path, few_folder: Path, tmp_path: Path
+) -> None:
+    """A base that was scored on subjects of whom the tuned model was asked nothing, and one that fits."""
+    out = tmp_path / "results"
+    shutil.copytree(few_results, out)
+    path = store_result(out, few_folder, "org/small-lm-squad", bias=0.1, seed=5, sample="2")
+    rows = pq.read_table(path.with_suffix(".parquet"))
+    base = next(out.glob("org__small-lm/*/*/mlm.exact.json"))
+    scores = pq.read_table(base.with_suffix(".parquet"))
+    cells = {tuple(id_.split("|")[i] for i in (0, 1, 3)) for id_ in rows["id"].to_pylist()}
+    kept = [tuple(id_.split("|")[i] for i in (0, 1, 3)) not in cells for id_ in scores["id"].to_pylist()]
+    pq.write_table(scores.filter(pa.array(kept)), base.with_suffix(".parquet"))
+    write_sealed(base, json.loads(base.read_text(encoding="utf-8")) | {"rows": sum(kept)})
+    blocks = models.shift(read_inputs([out, few_folder], bases=["small-lm-squad=small-lm"]))
+    (note,) = [block.text for block in blocks if isinstance(block, Text) and block.kind == "note"]
+    assert note.startswith("unqover-few 1.0.0: small-lm-squad has no row in common with the base model, nor a pair")
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    assert len(column(table, "model")) == 2
+
+
+def test_a_view_that_cannot_be_made_leaves_the_others(
+    few_results: Path, few_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    results, folder = shutil.copytree(few_results, tmp_path / "results"), shutil.copytree(few_folder, tmp_path / "set")
+    (folder / "qa" / "test-00000-of-00001.parquet").write_bytes(b"PAR1")
+    for path in results.rglob("*.json"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["dataset"]["source"] = str(folder)
+        write_sealed(path, content)
+    text = report_text([results])
+    assert re.search(r"All models(.|\n)*qa.test-00000-of-00001.parquet is missing or was edited; build or fetch", text)
+    assert "Strongest associations" in text
+    write_report([results], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "This part is missing." in page
+    assert "Aggregates of every model" in page
+    assert "the view ranks is missing in the report" in caplog.text
 
 
 def test_a_group_has_one_colour_whichever_are_shown() -> None:
