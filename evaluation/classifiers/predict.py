@@ -114,13 +114,13 @@ def check_together(ref: ModelRef, rows: LabelledRows) -> None:
 
 
 class TextClassifier:
-    """A sequence classifier of transformers; batches are made of rows of like length, while the model is busy."""
+    """A sequence classifier of transformers; batches of rows of one length are made while the model is busy."""
 
     def __init__(self, ref: ModelRef, *, dtype: str, device: str | None, batch_size: int | None) -> None:
         self._loaded = loaded = load_model(ref, device=device, dtype=dtype)
         if loaded.tokenizer.pad_token_id is None:
             raise EvaluationError(
-                f"{ref.name} has no padding token, so rows cannot be batched: set one in its tokenizer"
+                f"{ref.name} has no padding token, which a row without text is made of: set one in its tokenizer"
             )
         if loaded.model.config.pad_token_id is None:
             loaded.model.config.pad_token_id = loaded.tokenizer.pad_token_id
