@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from builders.features.model_config import read_config
 from evaluation import store
 from evaluation.built_sets import BuiltSet, find_built
-from evaluation.classifiers.labels import SUBSET, LabelMap, match_labels
+from evaluation.classifiers.labels import SUBSET, LabelMap, check_outputs, match_labels
 from evaluation.classifiers.ood import OodSpec, imagenet_a_columns
 from evaluation.classifiers.predict import Classifier, check_together
 from evaluation.classifiers.scoring import How, check_broken, loaded, score_missing
@@ -226,6 +227,9 @@ def _evaluate(
         return ClassifierScores(found, place.result, fresh=False)
     everything = part.read()
     check_together(ref, everything)
+    if ref.library == "transformers":
+        config, of_text = read_config(ref.folder / "config.json"), CLASSIFIERS[ref.kind] == "text"
+        check_outputs(config, ref.name, of_text=of_text, label_map=options.label_map)
     classifier = loaded(how)
     labels = _label_map(classifier, everything, options.label_map, part.spec)
     rows = everything.drawn(options.limit, seed=options.seed)

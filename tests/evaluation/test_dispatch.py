@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     data = ("--dataset", planted.folder)
     for args, message in (
         (("--model", reader, "--dataset", probe_set), "is a probe set, which needs a question-answering or language"),
+        (
+            ("--model", reader, "--dataset", probe_set, "--sample", "9"),
+            "is a probe set, which needs a question-answering",
+        ),
+        (("--model", reader, "--sample", "9"), "say with --dataset or --suite what to score it on"),
+        (("--model", qa, "--suite", "nli-ood"), "nli-ood is a suite of sets out of distribution, which needs a class"),
         (("--model", qa, *data), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, *data, "--split", "test"), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, "--dataset", "hans"), "hans is a set out of distribution, which needs a classifier"),
@@ -139,9 +146,37 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert not (tmp_path / "r").exists()
 
 
-def test_a_pooler_that_would_be_random_is_refused(planted: Built, reader: Path, tmp_path: Path, run_here: Call) -> None:
-    import shutil
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"problem_type": "multi_label_classification"}, "is of problem_type 'multi_label_classification', so it"),
+        ({"problem_type": "regression"}, "is of problem_type 'regression'"),
+        (
+            {"label2id": {"neutral": 0, "entailment": 1, "contradiction": 2}},
+            "calls class 0 'entailment' in id2label and",
+        ),
+        ({"id2label": {"0": "neutral", "1": "Neutral", "2": "contradiction"}}, "several classes the name 'neutral'"),
+        ({"num_labels": 2}, "has num_labels 2 and 3 names in id2label"),
+        ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "has one class, so it tells nothing apart"),
+    ],
+)
+def test_a_model_that_does_not_decide_for_one_named_class_is_refused(
+    planted: Built, reader: Path, tmp_path: Path, run_here: Call, config: dict[str, Any], message: str
+) -> None:
+    folder = shutil.copytree(reader, tmp_path / "model")
+    known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(known | config), encoding="utf-8")
+    asked = ("eval", "--model", folder, "--dataset", planted.folder, "--split", "validation", "--out", tmp_path / "r")
+    code, _, complained = run_here(*asked)
+    assert (code, len(complained.strip().splitlines())) == (2, 1)
+    assert message in complained
+    assert not (tmp_path / "r").exists()
+    if "--label-map" in complained and "num_labels" not in config:  # a person's word counts more than the file's two
+        code, said, _ = run_here(*asked, "--label-map", "0=entailment,1=neutral,2=contradiction")
+        assert (code, "the model's classes as --label-map gives them" in said) == (0, True)
 
+
+def test_a_pooler_that_would_be_random_is_refused(planted: Built, reader: Path, tmp_path: Path, run_here: Call) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = tmp_path / "half"
