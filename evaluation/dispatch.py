@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.built_sets import BuiltSet, find_built
-from evaluation.classifiers.ood import OodSpec, list_sets, load_ood_spec
+from evaluation.classifiers.ood import OodSpec, is_ood, list_sets, load_ood_spec
 from evaluation.classifiers.run import ClassifierOptions, evaluate_filtered, evaluate_ood
 from evaluation.classifiers.suites import suite_specs
 from evaluation.errors import EvaluationError
@@ -112,8 +112,8 @@ def _sets_of_classifier(ref: ModelRef, sets: Sets) -> tuple[list[OodSpec], list[
     """Give the sets out of distribution and the filtered sets; one that is for other models is told before options."""
     known = list_sets()
     suite = suite_specs(sets.suite) if sets.suite else ()
-    specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if _is_ood(source))]
-    filtered = [_known(source, known) for source in sets.datasets if not _is_ood(source)]
+    specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if is_ood(source))]
+    filtered = [_known(source, known) for source in sets.datasets if not is_ood(source)]
     if not specs and not filtered:
         raise EvaluationError(
             f"{ref.name} is of kind {ref.kind}: say with --dataset or --suite what to score it on, a filtered set or "
@@ -135,11 +135,7 @@ def _sets_of_classifier(ref: ModelRef, sets: Sets) -> tuple[list[OodSpec], list[
 
 def on_disk(datasets: Sequence[str], suite: str | None) -> tuple[str, ...]:
     """Give those of the sets that are not certain to be on the Hub: all but the ones out of distribution."""
-    return tuple(source for source in datasets or (() if suite else ("build",)) if not _is_ood(source))
-
-
-def _is_ood(source: str) -> bool:
-    return source in list_sets() or source.endswith(".toml")
+    return tuple(source for source in datasets or (() if suite else ("build",)) if not is_ood(source))
 
 
 def _known(source: str, names: Sequence[str]) -> str:
@@ -153,7 +149,7 @@ def _check_probe_sets(ref: ModelRef, sets: Sets) -> None:
     """Raise `EvaluationError` for a set that is for classifiers."""
     of = {sets.suite: "a suite of sets out of distribution"} if sets.suite else {}
     for source in sets.datasets:
-        if _is_ood(source):
+        if is_ood(source):
             of[source] = "a set out of distribution"
         elif find_built(source, sets.revision).builder == "aflite":
             of[source] = "a filtered set"

@@ -295,3 +295,12 @@ def matching_rows(built: BuiltSet, split: str | None) -> tuple[Rows, dict[str, N
     table = read.data.with_format("arrow")[:] if read.modality == "text" else read.facts
     rows = Rows.from_table(table, read.names, read.inputs)
     return replace(rows, source_rows=built.manifest["counts"][splits[0]]["source"]), subsets_of(read.facts)
+
+
+def ood_matching_rows(read: LabelledRows) -> Rows:
+    """Give the rows of a set out of distribution as others may name them; ids that only count the rows are none."""
+    ids = read.facts["id"].to_pylist()
+    table = read.data.with_format("arrow")[:] if read.modality == "text" else read.facts
+    rows = Rows.from_table(table, read.names, read.inputs)
+    counted = ids == [str(number) for number in range(len(ids))]
+    return replace(rows, pair_ids=None if counted else tuple(ids), source_rows=len(rows))

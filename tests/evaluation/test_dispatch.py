@@ -225,17 +225,60 @@ def test_difficulty_of_a_prediction_file_is_the_models_own(
     run_here("eval", "--model", reader, *asked, "--out", tmp_path / "r")
     (stored,) = (tmp_path / "r").rglob("validation.exact.json")
     accuracy = json.loads(stored.read_text(encoding="utf-8"))["splits"]["validation"]["accuracy"]
-    values = [f"{accuracy[name]['value']:.3f}" for name in ("full", "kept", "removed")]
+    values = [f"{accuracy[name]['value']:.3f}" for name in ("full", "kept", "removed", "random")]
     (line,) = (line.split() for line in said.splitlines() if line.startswith("other.jsonl"))
-    assert (code, line[1:4]) == (0, values)
+    assert (code, line[1:5]) == (0, values)
     assert "135 of 135" in said
     run_here("difficulty", tmp_path / "other.jsonl", *asked, "--out", tmp_path / "d.json")
     (written,) = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["predictions"]
     assert written["kept"] == pytest.approx(accuracy["kept"])
+    assert written["random"] == pytest.approx(accuracy["random"])
     code, _, complained = run_here("difficulty", tmp_path / "other.jsonl", "--dataset", planted.folder)
     assert (code, "say with --split which one it is" in complained) == (2, True)
     code, _, complained = run_here("difficulty", tmp_path / "none.jsonl", *asked)
     assert (code, len(complained.strip().splitlines())) == (2, 1)
+
+
+def test_files_of_one_name_are_told_apart(planted: Built, tmp_path: Path, run_here: Call) -> None:
+    for folder in ("one/preds", "two/preds", "two/more"):
+        (tmp_path / folder).mkdir(parents=True)
+        write_predictions(planted, tmp_path / folder / "p.jsonl")
+    asked = ("--dataset", planted.folder, "--split", "validation")
+    code, said, _ = run_here("difficulty", *sorted(tmp_path.rglob("p.jsonl")), *asked)
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines() if "p.jsonl" in line] == [
+        "one/preds/p.jsonl",
+        "more/p.jsonl",
+        "two/preds/p.jsonl",
+    ]
+    file = tmp_path / "one" / "preds" / "p.jsonl"
+    code, _, complained = run_here("difficulty", file, file, *asked)
+    assert (code, "p.jsonl is given more than once" in complained) == (2, True)
+
+
+def test_predictions_on_hans_get_its_report(tmp_path: Path, run_here: Call) -> None:
+    """Right on lexical_overlap (ex0 to ex3), always entailment elsewhere: 1 and 1 there, 1 and 0 of the labels else."""
+    write_hans(tmp_path / "hans")
+    said = ["entailment", "entailment", "neutral", "contradiction", *["entailment"] * 8]
+    file = tmp_path / "preds.txt"
+    file.write_text("pairID,gold_label\n" + "".join(f"ex{n},{said[n]}\n" for n in (*range(6, 12), *range(6))))
+    asked = ("--dataset", "hans", "--data", tmp_path, "--out", tmp_path / "d.json")
+    code, shown, _ = run_here("difficulty", file, *asked)
+    assert (code, "preds.txt: 12 of 12 rows, matched by pair id" in shown) == (0, True)
+    assert "Known of a BERT fine-tuned on MultiNLI, accuracy of entailment: lexical_overlap 0.946" in shown
+    (written,) = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["predictions"]
+    groups = written["report"]["groups"]["heuristic"]
+    shares = {name: {label: of["value"] for label, of in scores["by_label"].items()} for name, scores in groups.items()}
+    assert shares == {
+        "lexical_overlap": {"entailment": 1, "non-entailment": 1},
+        "subsequence": {"entailment": 1, "non-entailment": 0},
+        "constituent": {"entailment": 1, "non-entailment": 0},
+    }
+    file.write_text("pairID,gold_label\nx1,entailment\n")
+    code, _, complained = run_here("difficulty", file, *asked)
+    assert (code, "by pairID 0 found (the file has 'x1', the split 'ex0')" in complained) == (2, True)
+    code, _, complained = run_here("difficulty", file, "--dataset", "some/set", "--data", tmp_path)
+    assert (code, "--data is for one of anli, diagnostics, hans" in complained) == (2, True)
 
 
 def test_humans_on_kept_and_removed_rows(planted: Built, tmp_path: Path, run_here: Call) -> None:
