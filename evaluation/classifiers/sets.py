@@ -56,7 +56,7 @@ class LabelledRows:
     names : tuple of str
         The classes, in the order of the labels' numbers.
     inputs : tuple of str
-        The input columns: two texts, or an image.
+        The input columns: one or two texts, or an image.
     data : datasets.Dataset
         The rows, memory-mapped where they are images.
     facts : pyarrow.Table
