@@ -82,14 +82,18 @@ def read_modules(checkpoint: Checkpoint) -> tuple[Module, ...]:
     return tuple(modules)
 
 
-def sentence_forward(checkpoint: Checkpoint, model: Any, modules: tuple[Module, ...], device: str) -> Forward:
-    """Give what the modules of a folder make of a batch.
+def sentence_forward(
+    checkpoint: Checkpoint, model: Any, modules: tuple[Module, ...], probe: Mapping[str, Any], device: str
+) -> Forward:
+    """Give what the modules of a folder make of a batch, tried on `probe`.
 
     Raises
     ------
     BuildError
         If one of them is of no kind that is known here.
     """
+    import torch
+
     names = [module.kind for module in modules]
     if names[:1] != ["Pooling"] or any(name not in _LATER for name in names[1:]):
         raise BuildError(
@@ -100,14 +104,14 @@ def sentence_forward(checkpoint: Checkpoint, model: Any, modules: tuple[Module, 
     steps = [_step(checkpoint, module, device) for module in modules[1:]]
 
     def forward(batch: Mapping[str, Any]) -> tuple[Any, None]:
-        import torch
-
         hidden = model(**batch)[0].float()
         made = torch.cat([way(hidden) for way in ways], 1)
         for step in steps:
             made = step(made)
         return made, None
 
+    with torch.inference_mode():
+        forward(probe)
     return forward
 
 

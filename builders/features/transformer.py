@@ -247,10 +247,11 @@ class TransformerRecipe:
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
         with told(checkpoint):  # the first use of the model
+            probe = tokenizer.probe(self._device)
             if self._modules:
-                forward = sentence_forward(checkpoint, model, self._modules, self._device)
+                forward = sentence_forward(checkpoint, model, self._modules, probe, self._device)
             else:
-                forward = bare_forward(model, tokenizer.probe(self._device), pooled=head and has_pooler(chance))
+                forward = bare_forward(model, probe, pooled=head and has_pooler(chance))
         return TransformerEncoder(tokenizer, forward, order=None, device=self._device)
 
     def _load_classifier(self, checkpoint: Checkpoint, order: list[int] | None) -> TransformerEncoder:

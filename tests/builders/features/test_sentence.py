@@ -58,6 +58,15 @@ def write_dense(folder: Path, activation: str, *, as_pickle: bool = False) -> tu
     return weight.numpy(), bias.numpy()
 
 
+def test_layers_that_do_not_fit_together_are_refused_in_one_line(make_model: Any, tmp_path: Path) -> None:
+    on = POOLING | {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}  # 32 wide, and Dense takes 16
+    folder = sentence_folder(make_model("BertModel"), tmp_path / "model", on, "Dense")
+    write_dense(folder / "2_Dense", "Tanh")
+    with pytest.raises(BuildError, match=r"^model .* cannot be used: .*shapes cannot be multiplied") as refused:
+        recipe_of(folder).load(None)
+    assert "\n" not in str(refused.value)
+
+
 def hidden_states(folder: Path, rows: Any) -> list[np.ndarray]:
     """Last hidden states of each pair alone."""
     import torch
