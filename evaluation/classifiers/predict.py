@@ -103,13 +103,13 @@ def load_classifier(
     )
 
 
-def check_together(ref: ModelRef, rows: LabelledRows) -> None:
-    """Raise `EvaluationError` if a model does not take the inputs of a set."""
+def check_together(ref: ModelRef, name: str, modality: str) -> None:
+    """Raise `EvaluationError` if a model does not take the inputs of a set of that name, text or images."""
     takes = CLASSIFIERS[ref.kind]
-    if takes != rows.modality:
-        other = next(kind for kind, modality in CLASSIFIERS.items() if modality == rows.modality)
+    if takes != modality:
+        other = next(kind for kind, one in CLASSIFIERS.items() if one == modality)
         raise EvaluationError(
-            f"{ref.name} classifies {takes}s and {rows.name} holds {rows.modality}s: pass a model of kind {other}"
+            f"{ref.name} classifies {takes}s and {name} holds {modality}s: pass a model of kind {other}"
         )
 
 

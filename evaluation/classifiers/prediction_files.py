@@ -10,7 +10,7 @@ file                        what is in it
 ``.npy``                    labels, shape (rows,), or logits, shape (rows, classes), in row order
 =========================== =========================================================================================
 
-A row is named by ``source_index``, by pair id, by its two texts, by index, or by its place in the file. Labels are
+A row is named by ``source_index``, by pair id, by its texts, by index, or by its place in the file. Labels are
 names, in any of their usual forms, or indexes into the dataset's classes; `label_map` says so where they are not.
 """
 

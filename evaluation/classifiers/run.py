@@ -205,8 +205,8 @@ def evaluate_ood(
         )
     parts = []
     for spec in specs:
+        check_together(ref, spec.name, spec.modality)
         rows, facts = read_ood_rows(spec, data, split=split, revision=revision)
-        check_together(ref, rows)
         parts.append(_Part(rows.split, facts, functools.partial(lambda rows: rows, rows), spec))
     return (_evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite) for part in parts)
 
@@ -226,7 +226,7 @@ def _evaluate(
         check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
         return ClassifierScores(found, place.result, fresh=False)
     everything = part.read()
-    check_together(ref, everything)
+    check_together(ref, everything.name, everything.modality)
     if ref.library == "transformers":
         config, of_text = read_config(ref.folder / "config.json"), CLASSIFIERS[ref.kind] == "text"
         check_outputs(config, ref.name, of_text=of_text, label_map=options.label_map)

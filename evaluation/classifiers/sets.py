@@ -32,6 +32,7 @@ PART, IN_RANDOM = "part", "in_random_subset"
 PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN = "predicted", "confidence", "label_probability", "broken"
 
 _STORED = ("source_index", "label", PART, IN_RANDOM, PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN)
+_OTHERS = {"unqover": "a probe set", "scores": "scores of a model"}
 _AGAIN = "build or fetch the set again"
 _TYPES: dict[str, Callable[[pa.DataType], bool]] = {
     "source_index": pa.types.is_integer,
@@ -130,7 +131,10 @@ def labelled_splits(built: BuiltSet, wanted: Sequence[str] | None = None) -> tup
         If the set is no filtered set, or a wanted split is not there or has no labels.
     """
     if built.builder != "aflite":
-        raise EvaluationError(f"{built.source} is no filtered set but a set of builder {built.builder!r}")
+        what = _OTHERS.get(str(built.builder), f"a set of builder {built.builder!r}")
+        raise EvaluationError(
+            f"{built.source} is no filtered set but {what}: pass a folder that probesieve build aflite made"
+        )
     configs, counts = built.manifest["configs"], built.manifest["counts"]
     labelled = tuple(split for split in counts if any(split in configs.get(config, ()) for config in CONFIGS))
     for split in wanted or ():

@@ -115,6 +115,10 @@ def test_bad_input_is_one_line_and_leaves_nothing(
             "is a probe set, which needs a question-answering",
         ),
         (("--model", reader, "--sample", "9"), "say with --dataset or --suite what to score it on"),
+        (
+            ("--model", reader, "--dataset", "imagenet-a", "--data", tmp_path),
+            "classifies texts and imagenet-a holds images",
+        ),
         (("--model", qa, "--suite", "nli-ood"), "nli-ood is a suite of sets out of distribution, which needs a class"),
         (("--model", qa, *data), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, *data, "--split", "test"), "is a filtered set, which needs a classifier, and "),
