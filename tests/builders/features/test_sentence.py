@@ -16,6 +16,7 @@ import pytest
 from builders.errors import BuildError
 from tests.builders.features.conftest import NAMES
 from tests.builders.features.text_models import recipe_of
+from tests.hub_server import HubServer
 
 MODES: dict[str, Callable[[Any], Any]] = {
     "cls_token": lambda hidden: hidden[0],
@@ -169,6 +170,21 @@ def test_modules_that_are_not_known_are_refused_in_one_line(
     with pytest.raises(BuildError, match=message) as refused:
         recipe_of(folder).load(None)
     assert "\n" not in str(refused.value)
+
+
+def test_a_folder_on_the_hub_is_read_with_the_files_below_it(
+    hub_here: HubServer, make_model: Any, make_rows: Any, tmp_path: Path
+) -> None:
+    on = POOLING | {"pooling_mode_mean_tokens": True}
+    folder = sentence_folder(make_model("BertModel"), tmp_path / "model", on, "Dense")
+    write_dense(folder / "2_Dense", "Tanh")
+    hub_here.publish("org/sentences", folder, kind="models")
+    away = recipe_of("org/sentences")
+    assert away.identity()["modules"][1]["weights"] == "2_Dense/model.safetensors"
+    assert not any(how == "GET" and path.endswith(".safetensors") for how, path in hub_here.log)
+    rows = make_rows(6)
+    here = recipe_of(folder).load(None).encode(rows).features
+    np.testing.assert_array_equal(away.load(None).encode(rows).features, here)
 
 
 def test_a_pooler_without_trained_weights_is_told(
