@@ -129,7 +129,7 @@ def difficulty(
     dataset_revision: Annotated[str | None, typer.Option(help="Branch, tag or sha of a dataset on the Hub.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Also write all numbers there.")] = None,
 ) -> None:
-    """See whether the rows that a filter kept are hard for models that it never saw; or score predictions out of it.
+    """See whether rows that a filter kept are hard for other models, or score predictions out of distribution.
 
     Example: probesieve difficulty predictions.jsonl --dataset build/snli-aflite --split validation
 
