@@ -17,6 +17,7 @@ from builders.disk import told_when_full
 from builders.errors import BuildError
 from builders.features.encoder import Recipe
 from builders.features.esim import EsimRecipe, EsimSettings
+from builders.features.ids import check_ids
 from builders.features.images import ImageRecipe
 from builders.features.store import StoredFeatures, compute_features, read_features, reordered
 from builders.features.transformer import TransformerRecipe, TransformerSettings
@@ -31,6 +32,7 @@ from builders.progress import counter
 from builders.similarity import measure_similarity
 from builders.sources import read_source
 from builders.sources.rows import SourceRows
+from builders.sources.spec import IMAGE, LABEL
 from builders.specs import SetSpec
 from builders.tables import to_table
 from builders.workspace import Workspace
@@ -87,8 +89,9 @@ def build_aflite(
     source : Path, optional
         Local file or folder to read instead of the spec's source.
     features : Path, optional
-        ``.npy`` or ``.safetensors`` with a row for each row of the filtered splits, instead of an encoder; no
-        warm-up sample is taken then.
+        ``.npy`` or ``.safetensors`` with a row for each row of the filtered splits, or for each labelled one of them,
+        instead of an encoder: the splits in the order in which the spec names them, each in its source's order. A file
+        ``.ids.csv`` beside it is compared with the rows, see `builders.features.ids`. No warm-up sample is taken then.
     work : Path, optional
         What the stages make is kept here and used again; by default ``OUT/.work/NAME-aflite``.
     version : str, optional
@@ -305,6 +308,9 @@ def _given(space: Workspace, rows: SourceRows, pool: Pool, path: Path) -> Stored
         for split, place in pool.bounds.items():
             places[place] += before
             before += place.stop - place.start + rows.unlabelled.get(split, 0)
+    splits = np.repeat(list(pool.bounds), [place.stop - place.start for place in pool.bounds.values()])
+    count = given.features.shape[0]
+    check_ids(path, pool.rows, splits.tolist(), places, count=count, hidden=(LABEL, IMAGE))
     features = reordered(given.features, places[pool.rest], space.root)
     return StoredFeatures(features, None, reused=False, path=path)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.built_sets import find_built
-from evaluation.classifiers.ood import list_sets, load_ood_spec
+from evaluation.built_sets import BuiltSet, find_built
+from evaluation.classifiers.ood import OodSpec, is_ood, list_sets, load_ood_spec
 from evaluation.classifiers.run import ClassifierOptions, evaluate_filtered, evaluate_ood
 from evaluation.classifiers.suites import suite_specs
 from evaluation.errors import EvaluationError
@@ -85,7 +85,7 @@ def evaluate_any(
     if ref.kind not in CLASSIFIERS:
         _check_probe_sets(ref, sets)
         plain = ClassifierOptions(seed=of_classifier.seed, dtype=of_classifier.dtype)
-        given = {"--suite": sets.suite, "--data": sets.data, "--split": sets.splits or None}
+        given = {"--data": sets.data, "--split": sets.splits or None}
         _refuse(ref, given | _changed(of_classifier, plain))
         yield from evaluate_all(
             ref,
@@ -98,17 +98,22 @@ def evaluate_any(
             dataset_revision=sets.revision,
         )
         return
+    specs, built = _sets_of_classifier(ref, sets)
     _refuse(ref, {"--config": sets.config} | _changed(options, Options(seed=options.seed, dtype=options.dtype)))
-    yield from _evaluate_classifier(ref, sets, of_classifier, engine=engine, out=out, overwrite=overwrite)
+    how: dict[str, Any] = {"engine": engine, "out": out, "overwrite": overwrite}
+    split = next(iter(sets.splits), None)
+    ood = evaluate_ood(ref, specs, of_classifier, data=sets.data, split=split, revision=sets.revision, **how)
+    for one in built:
+        yield from evaluate_filtered(ref, one, of_classifier, splits=sets.splits or None, **how)
+    yield from ood
 
 
-def _evaluate_classifier(
-    ref: ModelRef, sets: Sets, options: ClassifierOptions, *, engine: Engine, out: Path, overwrite: bool
-) -> Iterator[ClassifierScores]:
+def _sets_of_classifier(ref: ModelRef, sets: Sets) -> tuple[list[OodSpec], list[BuiltSet]]:
+    """Give the sets out of distribution and the filtered sets; one that is for other models is told before options."""
     known = list_sets()
     suite = suite_specs(sets.suite) if sets.suite else ()
-    specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if _is_ood(source))]
-    filtered = [_known(source, known) for source in sets.datasets if not _is_ood(source)]
+    specs = [*suite, *(load_ood_spec(source) for source in sets.datasets if is_ood(source))]
+    filtered = [_known(source, known) for source in sets.datasets if not is_ood(source)]
     if not specs and not filtered:
         raise EvaluationError(
             f"{ref.name} is of kind {ref.kind}: say with --dataset or --suite what to score it on, a filtered set or "
@@ -125,21 +130,12 @@ def _evaluate_classifier(
                 f"{one.source} is a probe set, which needs a question-answering or language model, and {ref.name} is "
                 f"of kind {ref.kind}: pass a filtered set"
             )
-    how: dict[str, Any] = {"engine": engine, "out": out, "overwrite": overwrite}
-    split = next(iter(sets.splits), None)
-    ood = evaluate_ood(ref, specs, options, data=sets.data, split=split, revision=sets.revision, **how)
-    for one in built:
-        yield from evaluate_filtered(ref, one, options, splits=sets.splits or None, **how)
-    yield from ood
+    return specs, built
 
 
 def on_disk(datasets: Sequence[str], suite: str | None) -> tuple[str, ...]:
     """Give those of the sets that are not certain to be on the Hub: all but the ones out of distribution."""
-    return tuple(source for source in datasets or (() if suite else ("build",)) if not _is_ood(source))
-
-
-def _is_ood(source: str) -> bool:
-    return source in list_sets() or source.endswith(".toml")
+    return tuple(source for source in datasets or (() if suite else ("build",)) if not is_ood(source))
 
 
 def _known(source: str, names: Sequence[str]) -> str:
@@ -151,15 +147,17 @@ def _known(source: str, names: Sequence[str]) -> str:
 
 def _check_probe_sets(ref: ModelRef, sets: Sets) -> None:
     """Raise `EvaluationError` for a set that is for classifiers."""
+    of = {sets.suite: "a suite of sets out of distribution"} if sets.suite else {}
     for source in sets.datasets:
-        of = "a set out of distribution" if _is_ood(source) else None
-        if of is None and Path(source).is_dir() and find_built(source).builder == "aflite":
-            of = "a filtered set"
-        if of:
-            raise EvaluationError(
-                f"{source} is {of}, which needs a classifier, and {ref.name} is of kind {ref.kind}: pass a checkpoint "
-                "fine-tuned for the task"
-            )
+        if is_ood(source):
+            of[source] = "a set out of distribution"
+        elif find_built(source, sets.revision).builder == "aflite":
+            of[source] = "a filtered set"
+    for source, what in of.items():
+        raise EvaluationError(
+            f"{source} is {what}, which needs a classifier, and {ref.name} is of kind {ref.kind}: pass a checkpoint "
+            "fine-tuned for the task"
+        )
 
 
 def _changed(given: Any, default: Any) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def build_aflite(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for the spec; repeatable.")
     ] = None,
     features: Annotated[
-        Path | None, typer.Option(help=".npy or .safetensors, a row each, instead of an encoder.")
+        Path | None, typer.Option(help=".npy or .safetensors, a row each in the set's order, instead of an encoder.")
     ] = None,
     warmup: Annotated[
         bool, typer.Option("--warmup/--no-warmup", help="Train the encoder on a sample, or take it as it is.")

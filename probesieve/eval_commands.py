@@ -118,23 +118,29 @@ def difficulty(
     predictions: Annotated[
         list[Path], typer.Argument(metavar="PREDICTIONS...", help="Files of other models' predictions.")
     ],
-    dataset: Annotated[str, typer.Option(help="A filtered folder, or its ORG/NAME.")],
+    dataset: Annotated[str, typer.Option(help="A filtered folder, its ORG/NAME, or hans, diagnostics, stress, anli.")],
     split: Annotated[str | None, typer.Option(help="Which split the predictions are of.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the files of a set out of distribution, as distributed.")
+    ] = None,
     label_map: Annotated[
         str | None, typer.Option(help="What numbers in the files mean: 0=contradiction,1=neutral,2=entailment.")
     ] = None,
     dataset_revision: Annotated[str | None, typer.Option(help="Branch, tag or sha of a dataset on the Hub.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Also write all numbers there.")] = None,
 ) -> None:
-    """See whether the rows that a filter kept are hard for models that it never saw.
+    """See whether rows that a filter kept are hard for other models, or score predictions out of distribution.
 
     Example: probesieve difficulty predictions.jsonl --dataset build/snli-aflite --split validation
+
+    Example: probesieve difficulty preds.txt --dataset hans --data hans
     """
     from evaluation.classifiers.comparisons import difficulty_of
     from evaluation.classifiers.text import difficulty_text
     from evaluation.store import write_json
 
-    title, found = difficulty_of(predictions, dataset, split, label_map=label_map, revision=dataset_revision)
+    how: dict[str, Any] = {"label_map": label_map, "revision": dataset_revision, "data": data}
+    title, found = difficulty_of(predictions, dataset, split, **how)
     say(difficulty_text(found, title))
     if out:
         write_json(out, {"rows": title, "predictions": [one.to_json() for one in found]})

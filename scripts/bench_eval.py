@@ -22,6 +22,7 @@ import pyarrow as pa
 import typer
 
 from builders.aflite import build_aflite
+from builders.features.lengths import equal_length_batches
 from builders.probes import batches
 from builders.progress import switch_off
 from builders.specs import load_spec
@@ -32,7 +33,7 @@ from evaluation.classifiers.sets import LabelledRows, read_split
 from evaluation.models import ModelRef, resolve_model
 from evaluation.run import Engine
 from evaluation.scorers import make_scorer
-from evaluation.scorers.work import equal_length_batches, make_work
+from evaluation.scorers.work import make_work
 from probesieve.cli import run
 from unqover_data import load_lists
 

@@ -219,8 +219,7 @@ def load_tokenizer(checkpoint: Checkpoint, model: Any, *, max_length: int) -> An
         )
     if (limit := _most_tokens(model)) is not None and max_length > limit:
         raise BuildError(f"max_length must be at most {limit}, the tokens that {name} takes, not {max_length}")
-    if model.config.pad_token_id is None:
-        model.config.pad_token_id = tokenizer.pad_token_id
+    model.config.pad_token_id = tokenizer.pad_token_id  # by which decoders find the last token of a padded row
     return tokenizer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from builders.errors import BuildError
 
 Forward = Callable[[Mapping[str, Any]], tuple[Any, Any]]
-"""From a batch to features of shape (rows, d) and logits of shape (rows, K), or None for the second."""
+"""From a batch without padding to features of shape (rows, d) and logits of shape (rows, K), or None for the second."""
 
 
 def head_forward(model: Any, probe: Mapping[str, Any]) -> Forward:
@@ -66,13 +66,13 @@ def _position(made: Any, logits: Any) -> Any:
 
 
 def mean_forward(model: Any) -> Forward:
-    """Give the mean of a classifier's last hidden states over the tokens that are no padding, and its logits."""
+    """Give the mean of a classifier's last hidden states over the tokens, and its logits."""
     seen: dict[str, Any] = {}
     model.base_model.register_forward_hook(lambda _module, _given, made: seen.update(hidden=made[0]))
 
     def forward(batch: Mapping[str, Any]) -> tuple[Any, Any]:
         logits = model(**batch).logits
-        return _mean(seen["hidden"], batch["attention_mask"]), logits
+        return _mean(seen["hidden"]), logits
 
     return forward
 
@@ -86,11 +86,10 @@ def bare_forward(model: Any, probe: Mapping[str, Any], *, pooled: bool) -> Forwa
 
     def forward(batch: Mapping[str, Any]) -> tuple[Any, Any]:
         made = model(**batch)
-        return made.pooler_output if pooled else _mean(made[0], batch["attention_mask"]), None
+        return made.pooler_output if pooled else _mean(made[0]), None
 
     return forward
 
 
-def _mean(hidden: Any, mask: Any) -> Any:
-    weight = mask[:, :, None].float()
-    return (hidden.float() * weight).sum(1) / weight.sum(1)
+def _mean(hidden: Any) -> Any:
+    return hidden.float().mean(1)

@@ -1,4 +1,4 @@
-"""Rows of text through a transformer, batched by length."""
+"""Rows of text through a transformer, in batches of one length."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builders.features.encoder import Encoded
+from builders.features.lengths import equal_length_batches
 from builders.features.representation import Forward
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_ROWS_OF_BLOCK = 1024
+_ROWS_OF_BLOCK = 4096
 _ROWS_TOKENISED = 64  # more at once make so many lists that Python's cycle collector starts, which halts the model
-_TOKENS_OF_BATCH = {"cpu": 1_024, "cuda": 16_384}  # padding included
+_TOKENS_OF_BATCH = {"cpu": 1_024, "cuda": 16_384}
 
 Batch = tuple[NDArray[np.int64], dict[str, Any]]
 """Places of rows in their block, int64 of shape (rows,), and the model's tensors, int64 of shape (rows, tokens)."""
@@ -170,7 +171,8 @@ class TransformerEncoder:
     def encode(self, rows: Dataset) -> Encoded:
         """Give the features of `rows`, and logits by label where the model has them.
 
-        Rows are batched by length within blocks of a fixed size, so equal `rows` give equal bits on one machine.
+        Rows of one length make a batch, within blocks of a fixed size, so equal `rows` give equal bits on one machine,
+        and nothing of a row depends on what is beside it but for rounding.
         """
         made = list(self.encoded(rows))
         features = np.concatenate([part.features for part in made]) if made else np.empty((0, self.width), np.float32)
@@ -202,19 +204,12 @@ class TransformerEncoder:
                 yield batches
 
     def _batches_of(self, tokens: Tokens) -> Iterator[Batch]:
-        """Give the longest rows first."""
+        """Give batches without padding, the longest rows first."""
         import torch
 
-        order = np.argsort(-tokens.lengths, kind="stable")
-        start = 0
-        while start < order.size:
-            longest = int(tokens.lengths[order[start]])
-            places = order[start : start + min(self._most_rows, max(1, self._most_tokens // longest))]
-            if self._tokenizer.pads_left:  # padding before the text would move its positions, so these get none
-                places = places[tokens.lengths[places] == longest]
-            start += places.size
-            padded = tokens.padded(places, self._tokenizer.padding)
-            yield places, {name: torch.from_numpy(values) for name, values in padded.items()}
+        for places in equal_length_batches(tokens.lengths, self._most_rows, tokens=self._most_tokens):
+            made = tokens.padded(places, self._tokenizer.padding)
+            yield places, {name: torch.from_numpy(values) for name, values in made.items()}
 
     def _encode_block(self, batches: list[Batch]) -> Encoded:
         import torch

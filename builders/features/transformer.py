@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 import math
 import shutil
 from collections.abc import Mapping
@@ -34,12 +35,14 @@ from builders.features.checkpoints import (
 )
 from builders.features.finetuning import CHECKPOINTS, finetune, schedule
 from builders.features.representation import bare_forward, head_forward, mean_forward
+from builders.features.sentence import Module, read_modules, sentence_forward
 from builders.features.text_encoder import RowTokenizer, TransformerEncoder
 from builders.unfinished import read_facts
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+_logger = logging.getLogger(__name__)
 _RUN, _MODEL = "run.json", "model"
 _DTYPES = ("auto", "float16", "bfloat16", "float32")
 _POOLINGS = ("head", "mean")
@@ -64,8 +67,10 @@ class TransformerSettings:
         ``float32``; ``float16`` (on a GPU) or ``bfloat16`` for features and, as mixed precision, for fine-tuning;
         ``auto`` is float16 on a GPU and float32 elsewhere. Chosen here.
     pooling : str
-        ``head``: what the classifier's last linear layer sees, as in the paper. ``mean``: the mean of the last hidden
-        states over the tokens, for sentence encoders.
+        ``head``: what the classifier's last linear layer sees, as in the paper. A checkpoint that is taken as it is and
+        is no classifier has none: a sentence-transformers folder gives what its ``modules.json`` says, any other its
+        pooler's output, or the mean if it has no trained pooler. ``mean``: the mean of the last hidden states over the
+        tokens, whatever there is.
     """
 
     model: str = "FacebookAI/roberta-large"
@@ -124,6 +129,11 @@ class TransformerRecipe:
     def _checkpoint(self) -> Checkpoint:
         return find_checkpoint(self._settings.model, self._settings.revision)
 
+    @functools.cached_property
+    def _modules(self) -> tuple[Module, ...]:
+        """What a sentence-transformers folder does with hidden states, where it is asked."""
+        return read_modules(self._checkpoint) if self._settings.pooling == "head" else ()
+
     def identity(self) -> Mapping[str, Any]:
         """Everything that decides the features besides the rows and the seed; a folder counts by its content.
 
@@ -133,8 +143,10 @@ class TransformerRecipe:
             As `find_checkpoint`.
         """
         checkpoint = self._checkpoint
+        own = {"modules": [asdict(module) for module in self._modules]} if self._modules else {}
         return {
             **asdict(self._settings),
+            **own,
             "encoder": "transformer",
             "model": "local folder" if checkpoint.local else checkpoint.name,
             "revision": checkpoint.revision,
@@ -201,7 +213,7 @@ class TransformerRecipe:
         """Load the model that was fine-tuned in `folder`, or with None the checkpoint as it is.
 
         A checkpoint that is a classifier already serves as one, and gives logits if its labels are ours. Any other
-        gives its pooler's output, or the mean of its last hidden states if it has no trained pooler.
+        gives what `TransformerSettings.pooling` says of it.
 
         Raises
         ------
@@ -224,14 +236,23 @@ class TransformerRecipe:
             same = len(known) == len(ours) and None not in ours
             return self._load_classifier(checkpoint, [label for label in ours if label is not None] if same else None)
         model, chance = load_weights(checkpoint, "AutoModel", dtype=self._dtype)
-        pooled = self._settings.pooling == "head" and has_pooler(chance)
         refuse_chance(checkpoint, {key for key in chance if has_pooler([key])})
+        head = self._settings.pooling == "head" and not self._modules
+        if head and not has_pooler(chance):
+            _logger.warning(
+                "%s has no trained pooler: features are the mean of its last hidden states, as with pooling = 'mean'",
+                checkpoint.name,
+            )
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
         tokenizer = self._tokenizer(checkpoint, model)
         model = model.to(self._device)
         with told(checkpoint):  # the first use of the model
-            forward = bare_forward(model, tokenizer.probe(self._device), pooled=pooled)
+            probe = tokenizer.probe(self._device)
+            if self._modules:
+                forward = sentence_forward(checkpoint, model, self._modules, probe, self._device)
+            else:
+                forward = bare_forward(model, probe, pooled=head and has_pooler(chance))
         return TransformerEncoder(tokenizer, forward, order=None, device=self._device)
 
     def _load_classifier(self, checkpoint: Checkpoint, order: list[int] | None) -> TransformerEncoder:

@@ -22,7 +22,7 @@ class SourceSpec:
     Attributes
     ----------
     inputs : mapping of str to str
-        Name in the built set -> column of the source: two texts, or ``image`` alone.
+        Name in the built set -> column of the source: one or two texts, or ``image`` alone.
     kind : str
         ``hub``, ``files`` (Parquet, JSONL, CSV, TSV), ``images`` (a folder per class), ``webdataset`` (tar shards),
         or one that is generated: ``planted``, ``digits``.
@@ -71,9 +71,9 @@ class SourceSpec:
             close = difflib.get_close_matches(self.kind, KINDS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"it is one of {', '.join(KINDS)}"
             raise BuildError(f"source kind {self.kind!r} is unknown; {hint}")
-        if set(self.inputs) != {IMAGE} and (len(self.inputs) != 2 or IMAGE in self.inputs):
+        if set(self.inputs) != {IMAGE} and (len(self.inputs) not in (1, 2) or IMAGE in self.inputs):
             raise BuildError(
-                f"inputs must be two text columns or {IMAGE!r} alone, not {', '.join(self.inputs) or 'none'}"
+                f"inputs must be one or two text columns or {IMAGE!r} alone, not {', '.join(self.inputs) or 'none'}"
             )
         if taken := [name for name in self.inputs if name in (*OURS, LABEL)]:
             raise BuildError(f"inputs cannot be called {taken[0]!r}: the built set has a column of that name")
@@ -90,5 +90,5 @@ class SourceSpec:
 
     @property
     def of_images(self) -> bool:
-        """Whether the input is an image rather than two texts."""
+        """Whether the input is an image rather than text."""
         return IMAGE in self.inputs

@@ -216,7 +216,7 @@ def humans_on(annotated: Annotated, rows: Rows, subsets: Mapping[str, ArrayLike]
     EvaluationError
         If the split is no set of text pairs, or if a subset has no annotated row.
     """
-    if rows.pairs is None:
+    if rows.pairs is None or any(len(texts) != 2 for texts in rows.pairs[:1]):
         raise EvaluationError("human accuracy needs a set of text pairs: annotated rows are found by their texts")
     places = match_pairs(annotated.pairs, rows.pairs)
     if not (places >= 0).any():

@@ -7,7 +7,8 @@ forms, image classes also by the synonyms that ImageNet separates with commas ("
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,10 +23,13 @@ from evaluation.classifiers.names import (
     match_by_name,
     mismatch,
     nli_role,
+    plain,
     read_label_map,
     shown,
 )
 from evaluation.errors import EvaluationError
+
+_ONE_OF_SEVERAL = "single_label_classification"
 
 BY_NAME = "the same classes, matched by name"
 BY_MAP = "the model's classes as --label-map gives them"
@@ -183,6 +187,64 @@ def _match(classes: tuple[str, ...], wanted: tuple[str, ...]) -> LabelMap:
         return _match_nli(classes, wanted)
     target = match_by_name(classes, wanted)
     return _label_map(classes, wanted, target)
+
+
+def check_outputs(config: Mapping[str, Any], name: str, *, of_text: bool, label_map: str | None = None) -> None:
+    """Refuse a model whose outputs are not one decision among classes, or whose names for them contradict.
+
+    Parameters
+    ----------
+    config : mapping
+        Its ``config.json``.
+    name : str
+        What the model is called.
+    of_text : bool
+        Whether it classifies text; of ImageNet's classes two are called crane.
+    label_map : str, optional
+        With one, the names in the configuration do not count.
+
+    Raises
+    ------
+    EvaluationError
+        If it gives several labels a row, or numbers; if it has one class only; if its tables of names contradict.
+
+    Examples
+    --------
+    >>> swapped = {"id2label": {"0": "no", "1": "yes"}, "label2id": {"yes": 0, "no": 1}}
+    >>> check_outputs(swapped, "org/it", of_text=True, label_map="0=no,1=yes")
+    """
+    if (kind := config.get("problem_type")) not in (None, _ONE_OF_SEVERAL):
+        raise EvaluationError(
+            f"{name} is of problem_type {kind!r}, so it does not decide for one class of a row: pass a model of "
+            f"problem_type {_ONE_OF_SEVERAL}"
+        )
+    table, counted = config.get("id2label"), config.get("num_labels", config.get("_num_labels"))
+    if (counted if table is None else len(table)) == 1:
+        raise EvaluationError(
+            f"{name} has one class, so it tells nothing apart: pass a classifier of the set's classes"
+        )
+    if table is None or label_map is not None:
+        return
+    names = [str(value) for value in table.values()]
+    if fault := next(_faults(table, names, config.get("label2id"), counted, of_text=of_text), None):
+        raise EvaluationError(f"{name}: config.json {fault}: mend it, or say what its classes mean with --label-map")
+
+
+def _faults(
+    table: Mapping[str, Any], names: Sequence[str], backwards: Any, counted: Any, *, of_text: bool
+) -> Iterator[str]:
+    """What contradicts in the names of a model's classes; the first is enough."""
+    if isinstance(counted, int) and counted != len(names):
+        yield f"has num_labels {counted} and {len(names)} names in id2label"
+    if of_text and (twice := [one for one, times in Counter(map(plain, names)).items() if times > 1]):
+        yield f"gives several classes the name {twice[0]!r} in id2label"
+    if not isinstance(backwards, Mapping) or is_numbered(names):  # many write names into one table and leave the other
+        return
+    by_number = {str(int(number)): name for number, name in zip(table, names, strict=True)}
+    for name, number in backwards.items():
+        known = by_number.get(str(number))
+        if not is_numbered([name]) and (known is None or plain(known) != plain(name)):
+            yield f"calls class {number} {known!r} in id2label and {name!r} in label2id"
 
 
 def classes_in_order(id2label: Mapping[Any, str] | Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ints = NDArray[np.int64]
-Pair = tuple[str, str]
+Pair = tuple[str, ...]
+"""Both texts of a row, or its only one."""
 
 PAIR_IDS = ("pairID", "pair_id", "pairid", "uid")
 
@@ -34,8 +35,8 @@ class Rows:
         Place of each row in the source's split, unlabelled rows counted.
     pair_ids : tuple of str or None
         The ids that the dataset's authors gave, where it has them.
-    pairs : tuple of (str, str) or None
-        Both texts of each row; None for images.
+    pairs : tuple of tuple of str or None
+        Both texts of each row, or its only one; None for images.
     source_rows : int or None
         Rows of the source's split, unlabelled ones counted, where it is known.
     """
@@ -61,7 +62,7 @@ class Rows:
         names : sequence of str
             The dataset's classes.
         inputs : sequence of str
-            The input columns; two of them are a text pair.
+            The input columns; one or two of text, or an image.
         """
         ids = next((name for name in PAIR_IDS if name in table.column_names), None)
         numbered = "source_index" in table.column_names
@@ -70,8 +71,13 @@ class Rows:
             table["label"].to_numpy().astype(np.int64),
             table["source_index"].to_numpy().astype(np.int64) if numbered else np.arange(len(table)),
             None if ids is None else tuple(map(str, table[ids].to_pylist())),
-            tuple(zip(*(table[name].to_pylist() for name in inputs), strict=True)) if len(inputs) == 2 else None,
+            tuple(zip(*(table[name].to_pylist() for name in inputs), strict=True)) if _of_text(table, inputs) else None,
         )
+
+
+def _of_text(table: pa.Table, inputs: Sequence[str]) -> bool:
+    kinds = [str(table.schema.field(name).type) for name in inputs if name in table.column_names]
+    return len(kinds) == len(inputs) and all(kind in ("string", "large_string") for kind in kinds)
 
 
 def match_keys(wanted: Sequence[Hashable], known: Sequence[Hashable], *, what: str) -> Ints:
@@ -108,5 +114,5 @@ def match_pairs(wanted: Sequence[Pair], known: Sequence[Pair]) -> Ints:
 
 
 def stripped(pair: Pair) -> Pair:
-    """A pair of texts as it is compared: without space at the ends."""
-    return pair[0].strip(), pair[1].strip()
+    """The texts of a row as they are compared: without space at the ends."""
+    return tuple(text.strip() for text in pair)

@@ -103,24 +103,24 @@ def load_classifier(
     )
 
 
-def check_together(ref: ModelRef, rows: LabelledRows) -> None:
-    """Raise `EvaluationError` if a model does not take the inputs of a set."""
+def check_together(ref: ModelRef, name: str, modality: str) -> None:
+    """Raise `EvaluationError` if a model does not take the inputs of a set of that name, text or images."""
     takes = CLASSIFIERS[ref.kind]
-    if takes != rows.modality:
-        other = next(kind for kind, modality in CLASSIFIERS.items() if modality == rows.modality)
+    if takes != modality:
+        other = next(kind for kind, one in CLASSIFIERS.items() if one == modality)
         raise EvaluationError(
-            f"{ref.name} classifies {takes}s and {rows.name} holds {rows.modality}s: pass a model of kind {other}"
+            f"{ref.name} classifies {takes}s and {name} holds {modality}s: pass a model of kind {other}"
         )
 
 
 class TextClassifier:
-    """A sequence classifier of transformers; batches are made of rows of like length, while the model is busy."""
+    """A sequence classifier of transformers; batches of rows of one length are made while the model is busy."""
 
     def __init__(self, ref: ModelRef, *, dtype: str, device: str | None, batch_size: int | None) -> None:
         self._loaded = loaded = load_model(ref, device=device, dtype=dtype)
         if loaded.tokenizer.pad_token_id is None:
             raise EvaluationError(
-                f"{ref.name} has no padding token, so rows cannot be batched: set one in its tokenizer"
+                f"{ref.name} has no padding token, which a row without text is made of: set one in its tokenizer"
             )
         if loaded.model.config.pad_token_id is None:
             loaded.model.config.pad_token_id = loaded.tokenizer.pad_token_id

@@ -10,7 +10,7 @@ file                        what is in it
 ``.npy``                    labels, shape (rows,), or logits, shape (rows, classes), in row order
 =========================== =========================================================================================
 
-A row is named by ``source_index``, by pair id, by its two texts, by index, or by its place in the file. Labels are
+A row is named by ``source_index``, by pair id, by its texts, by index, or by its place in the file. Labels are
 names, in any of their usual forms, or indexes into the dataset's classes; `label_map` says so where they are not.
 """
 
@@ -41,12 +41,15 @@ _FIELDS = {
     "index": "index idx id row rowindex guid",
     "predicted": "predictedlabel predicted prediction pred predlabel labelpred predictions preds",
     "scores": "logits predictedscores scores probabilities probs predictedprobabilities",
-    "gold": "goldlabel gold truelabel label labels target",
+    "gold": "goldlabel goldlabels gold truelabel truelabels true truth groundtruth ytrue actual expected label labels "
+    "target",
 }
 _TEXTS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("question", "sentence"), ("texta", "textb"))
+_ALONE = (("text",), ("sentence",))
 _KEYS = ("source_index", "pair_id", "index")
 _NONE = (None, "", "-", "None", "nan")
 _WHOLE = re.compile(r"\d{1,18}(\.0+)?")
+UNKNOWN, NO_CLASS = -1, -2
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".txt", ".npy")
 
 
@@ -61,8 +64,9 @@ class PredictionFile:
     predicted : int64 array, shape (rows,)
         Index into the dataset's classes.
     gold : tuple of int64 array, shape (rows,)
-        Gold labels that the file has beside them, -1 where it has none that can be read; without or with a label map,
-        since numbers may count as the dataset does or as the model. Empty if the file has none.
+        Gold labels that the file has beside them, -1 where it says none and -2 where it says what is no class of the
+        dataset; without or with a label map, since numbers may count as the dataset does or as the model. Empty if the
+        file has none.
     source_index, pair_ids, pairs, indexes
         What names the rows, None for what the file lacks; ``indexes`` are ids as text, by whoever wrote them.
     columns : tuple of (str, str)
@@ -86,7 +90,14 @@ class PredictionFile:
         return len(self.predicted)
 
 
-def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None = None) -> PredictionFile:
+def read_predictions(
+    path: Path,
+    names: Sequence[str],
+    *,
+    label_map: str | None = None,
+    inputs: Sequence[str] = (),
+    name: str | None = None,
+) -> PredictionFile:
     """Read a file of predictions.
 
     Parameters
@@ -98,6 +109,10 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     label_map : str, optional
         What the file's labels or columns of logits mean, ``0=contradiction,1=neutral,2=entailment``, where they are
         numbers of another order than the dataset's.
+    inputs : sequence of str
+        What the dataset calls its one or two columns of text, by which the file may name rows too.
+    name : str, optional
+        What to call the file, where its own name does not tell it apart.
 
     Raises
     ------
@@ -108,18 +123,19 @@ def read_predictions(path: Path, names: Sequence[str], *, label_map: str | None 
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise EvaluationError(f"{path} is no file of predictions: it must end in one of {', '.join(SUFFIXES)}")
-    labels = _Labels(path.name, tuple(names), label_map)
+    name = path.name if name is None else name
+    labels = _Labels(name, tuple(names), label_map)
     if suffix == ".npy":
-        return PredictionFile(path.name, _of_array(path, labels))
+        return PredictionFile(name, _of_array(path, labels))
     text = read_text(path)
-    content = rows_of(text, suffix, path.name)
+    content = rows_of(text, suffix, name)
     if not content:
-        raise EvaluationError(f"{path.name} has no predictions: it is empty")
+        raise EvaluationError(f"{name} has no predictions: it is empty")
     if all(isinstance(row, Mapping) for row in content):
-        return _of_records(path.name, content, labels)
+        return _of_records(name, content, labels, inputs)
     if any(isinstance(row, Mapping) for row in content):
-        raise EvaluationError(f"{path.name} mixes objects with other values; write one object a row")
-    return PredictionFile(path.name, labels.predicted(content))
+        raise EvaluationError(f"{name} mixes objects with other values; write one object a row")
+    return PredictionFile(name, labels.predicted(content))
 
 
 def _of_array(path: Path, labels: _Labels) -> Ints:
@@ -144,12 +160,14 @@ def _find(fields: Collection[str], what: str) -> list[str]:
     return [name for name in _FIELDS[what].split() if name in fields]
 
 
-def _of_records(name: str, content: Sequence[Mapping[str, Any]], labels: _Labels) -> PredictionFile:
+def _of_records(
+    name: str, content: Sequence[Mapping[str, Any]], labels: _Labels, inputs: Sequence[str]
+) -> PredictionFile:
     rows = [_plain_keys(name, number, row) for number, row in enumerate(content, start=1)]
     fields = set(rows[0])
     written = {plain(str(key)): str(key) for key in content[0]}
     found = {what: _find(fields, what) for what in _FIELDS}
-    texts = [pair for pair in _TEXTS if fields.issuperset(pair)]
+    texts = [columns for columns in _text_columns(inputs) if fields.issuperset(columns)]
     predicted, gold = _roles_of_labels(name, fields, found)
 
     def column(field: str) -> list[Any]:
@@ -185,6 +203,12 @@ def _of_records(name: str, content: Sequence[Mapping[str, Any]], labels: _Labels
         None if indexes is None else tuple(map(str, indexes)),
         tuple((what, written[found[what][0]]) for what in _KEYS if found[what]),
     )
+
+
+def _text_columns(inputs: Sequence[str]) -> list[tuple[str, ...]]:
+    """Columns that may hold the texts of a row: those that the dataset has, and the usual ones."""
+    own = tuple(map(plain, inputs))
+    return list(dict.fromkeys([*([own] if own else []), *(_ALONE if len(own) == 1 else _TEXTS)]))
 
 
 def _plain_keys(name: str, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,8 +302,12 @@ class _Labels:
         """Read gold labels in every way that they may be meant."""
         if values is None:
             return ()
-        read = [[self._place(value, way) for value in values] for way in self.ways]
-        return tuple(np.array([-1 if place is None else place for place in places]) for places in read)
+        return tuple(np.array([self._gold(value, way) for value in values]) for way in self.ways)
+
+    def _gold(self, value: Any, way: LabelMap) -> int:
+        unknown = value in _NONE or value != value or str(value) == "-1"
+        place = None if unknown else self._place(value, way)
+        return UNKNOWN if unknown else NO_CLASS if place is None else place
 
     def readable(self, values: Sequence[Any]) -> list[int | None]:
         """Read labels or scores one by one, None for what is neither."""

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from builders.features.model_config import read_config
 from evaluation import store
 from evaluation.built_sets import BuiltSet, find_built
-from evaluation.classifiers.labels import SUBSET, LabelMap, match_labels
+from evaluation.classifiers.labels import SUBSET, LabelMap, check_outputs, match_labels
 from evaluation.classifiers.ood import OodSpec, imagenet_a_columns
 from evaluation.classifiers.predict import Classifier, check_together
 from evaluation.classifiers.scoring import How, check_broken, loaded, score_missing
@@ -205,8 +206,8 @@ def evaluate_ood(
         )
     parts = []
     for spec in specs:
+        check_together(ref, spec.name, spec.modality)
         rows, facts = read_ood_rows(spec, data, split=split, revision=revision)
-        check_together(ref, rows)
         parts.append(_Part(rows.split, facts["revision"], facts, functools.partial(lambda rows: rows, rows), spec))
     return (_evaluate(ref, part, options, engine=engine, out=out, overwrite=overwrite) for part in parts)
 
@@ -226,7 +227,10 @@ def _evaluate(
         check_broken(facts["name"], part.split, broken["first"], broken["rows"], found["rows"], options.broken_share)
         return ClassifierScores(found, place.result, fresh=False)
     everything = part.read()
-    check_together(ref, everything)
+    check_together(ref, everything.name, everything.modality)
+    if ref.library == "transformers":
+        config, of_text = read_config(ref.folder / "config.json"), CLASSIFIERS[ref.kind] == "text"
+        check_outputs(config, ref.name, of_text=of_text, label_map=options.label_map)
     classifier = loaded(how)
     labels = _label_map(classifier, everything, options.label_map, part.spec)
     rows = everything.drawn(options.limit, seed=options.seed)

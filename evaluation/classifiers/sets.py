@@ -33,6 +33,7 @@ PART, IN_RANDOM = "part", "in_random_subset"
 PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN = "predicted", "confidence", "label_probability", "broken"
 
 _STORED = ("source_index", "label", PART, IN_RANDOM, PREDICTED, CONFIDENCE, LABEL_PROBABILITY, BROKEN)
+_OTHERS = {"unqover": "a probe set", "scores": "scores of a model"}
 _AGAIN = "build or fetch the set again"
 _TYPES: dict[str, Callable[[pa.DataType], bool]] = {
     "source_index": pa.types.is_integer,
@@ -57,7 +58,7 @@ class LabelledRows:
     names : tuple of str
         The classes, in the order of the labels' numbers.
     inputs : tuple of str
-        The input columns: two texts, or an image.
+        The input columns: one or two texts, or an image.
     data : datasets.Dataset
         The rows, memory-mapped where they are images.
     facts : pyarrow.Table
@@ -131,7 +132,10 @@ def labelled_splits(built: BuiltSet, wanted: Sequence[str] | None = None) -> tup
         If the set is no filtered set, or a wanted split is not there or has no labels.
     """
     if built.builder != "aflite":
-        raise EvaluationError(f"{built.source} is no filtered set but a set of builder {built.builder!r}")
+        what = _OTHERS.get(str(built.builder), f"a set of builder {built.builder!r}")
+        raise EvaluationError(
+            f"{built.source} is no filtered set but {what}: pass a folder that probesieve build aflite made"
+        )
     configs, counts = built.manifest["configs"], built.manifest["counts"]
     labelled = tuple(split for split in counts if any(split in configs.get(config, ()) for config in CONFIGS))
     for split in wanted or ():
@@ -296,3 +300,12 @@ def matching_rows(built: BuiltSet, split: str | None) -> tuple[Rows, dict[str, N
     table = read.data.with_format("arrow")[:] if read.modality == "text" else read.facts
     rows = Rows.from_table(table, read.names, read.inputs)
     return replace(rows, source_rows=built.manifest["counts"][splits[0]]["source"]), subsets_of(read.facts)
+
+
+def ood_matching_rows(read: LabelledRows) -> Rows:
+    """Give the rows of a set out of distribution as others may name them; ids that only count the rows are none."""
+    ids = read.facts["id"].to_pylist()
+    table = read.data.with_format("arrow")[:] if read.modality == "text" else read.facts
+    rows = Rows.from_table(table, read.names, read.inputs)
+    counted = ids == [str(number) for number in range(len(ids))]
+    return replace(rows, pair_ids=None if counted else tuple(ids), source_rows=len(rows))

@@ -38,7 +38,7 @@ class TrainingRows:
     rows : datasets.Dataset
         Input columns, ``label`` and ``source_index``.
     columns : tuple of str
-        The input columns: two texts or ``image``.
+        The input columns: one or two texts, or ``image``.
     names : tuple of str
         Label names in the order of their numbers.
     facts : mapping

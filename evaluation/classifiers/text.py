@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builders.reading import Grid, aligned
-from evaluation.classifiers.difficulty import Difficulty
+from builders.reading import Grid, aligned, blocks_text
+from evaluation.classifiers.difficulty import Difficulty, OodPredictions
 from evaluation.classifiers.humans import Humans
 from evaluation.classifiers.metrics import Rate
 from evaluation.classifiers.sets import SUBSETS
@@ -139,32 +139,42 @@ def _rate(found: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{found['value']:.3f}", f"{found['low']:.3f} to {found['high']:.3f}", f"{found['n']:,}"
 
 
-def difficulty_text(found: Sequence[Difficulty], title: str) -> str:
-    """Lay out how models that the filter never saw do on kept and on removed rows.
+def difficulty_text(found: Sequence[Difficulty] | Sequence[OodPredictions], title: str) -> str:
+    """Lay out how models that the filter never saw do on kept and on removed rows, or on a set out of distribution.
 
     Parameters
     ----------
-    found : sequence of Difficulty
+    found : sequence of Difficulty or of OodPredictions
         Of one split.
     title : str
         Names the split.
     """
+    filtered = [one for one in found if isinstance(one, Difficulty)]
     rows = [
         (
             one.file,
-            *(f"{share.value:.3f}" for share in (one.full, one.kept, one.removed)),
+            *("" if share is None else f"{share.value:.3f}" for share in (one.full, one.kept, one.removed, one.random)),
             f"{one.drop.value:.3f}",
             f"{one.drop.low:.3f} to {one.drop.high:.3f}",
             f"{one.matched:,} of {one.rows:,}",
             one.matched_by,
         )
-        for one in found
+        for one in filtered
     ]
-    head = ("predictions", "full", "kept", "removed", "drop", "95 % interval", "rows", "matched by")
-    lines = [title, "", *aligned([head, *rows], right=(1, 2, 3, 4))]
-    lines += ["", "Accuracy; drop is that on removed rows less that on kept ones, above 0 where the kept are harder."]
-    lines += [f"Notice, {one.file}: {one.label_order}" for one in found if one.label_order]
-    return "\n".join(lines)
+    head = ("predictions", "full", "kept", "removed", "random", "drop", "95 % interval", "rows", "matched by")
+    lines: list[str | Grid] = [title]
+    if filtered:
+        lines += ["", Grid([head, *rows], right=(1, 2, 3, 4, 5)), ""]
+        lines += ["Accuracy; drop is that on removed rows less that on kept ones, above 0 where the kept are harder."]
+        lines += ["Random are as many rows as were kept, drawn from all that the filter scored."]
+    for one in found:
+        if isinstance(one, OodPredictions):
+            lines += ["", f"{one.file}: {one.matched:,} of {one.rows:,} rows, matched by {one.matched_by}"]
+            lines += ["", *_report(one.report)]
+    for one in found:
+        notices = (one.label_order, *one.notices)
+        lines += [f"Notice, {one.file}: {notice}" for notice in notices if notice]
+    return blocks_text(lines)
 
 
 def humans_text(found: Mapping[str, Humans], title: str) -> str:

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import EXAMPLE, Answer, Prompts
 from evaluation.scorers.trial import agree, looks_ahead
-from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
+from evaluation.scorers.work import Indices, ReadingsOf, Work, make_work
 
 if TYPE_CHECKING:
     import torch

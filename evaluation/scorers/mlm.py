@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan
 from evaluation.scorers.encoding import Encoded, Encoding, behind_first, call_tokenizer, encode_pairs
 from evaluation.scorers.head import MaskedHead
 from evaluation.scorers.masks import PRONOUNS, Masks, Surroundings, decoded_tokens
-from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
+from evaluation.scorers.work import Indices, ReadingsOf, Work, make_work
 
 if TYPE_CHECKING:
     import torch

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
 from evaluation.scorers.encoding import Encoded, Encoding, call_tokenizer, encode_pairs, second_starts
 from evaluation.scorers.paper import PaperPairs, Widening
 from evaluation.scorers.spans import Place, find_tokens
-from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
+from evaluation.scorers.work import Indices, ReadingsOf, Work, make_work
 
 _WIDEST = 4  # tokens that a start may choose from: the subject's own and the three before it
 

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
 from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import EXAMPLE, Prompts, uncounted
 from evaluation.scorers.trial import looks_ahead
-from evaluation.scorers.work import ReadingsOf, Work, equal_length_batches, make_work
+from evaluation.scorers.work import ReadingsOf, Work, make_work
 
 if TYPE_CHECKING:
     import torch

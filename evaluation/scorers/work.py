@@ -6,7 +6,7 @@ questions and whole inputs, so inputs are kept as pairs of numbers into lists of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,29 +151,6 @@ def _standing(table: pa.Table, number: int) -> pa.ChunkedArray:
     spans = table[f"span{number}_21"].to_pylist()
     texts = (context[slice(*span)] for context, span in zip(table["context_21"].to_pylist(), spans, strict=True))
     return pa.chunked_array([pa.array(texts, pa.string())])
-
-
-def equal_length_batches(lengths: Indices, size: int) -> Iterator[Indices]:
-    """Give batches of indices whose lengths are all the same, longest first.
-
-    Nothing is ever padded, so no score can depend on what else is in its batch, whatever a model makes of padding.
-
-    Parameters
-    ----------
-    lengths : (n,) int
-        Tokens of each input.
-    size : int
-        Largest batch.
-
-    Examples
-    --------
-    >>> [batch.tolist() for batch in equal_length_batches(np.array([2, 3, 2, 2]), 2)]
-    [[1], [0, 2], [3]]
-    """
-    for length in np.unique(lengths)[::-1]:
-        same = np.flatnonzero(lengths == length)
-        for start in range(0, len(same), size):
-            yield same[start : start + size]
 
 
 class ReadingsOf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,16 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     data = ("--dataset", planted.folder)
     for args, message in (
         (("--model", reader, "--dataset", probe_set), "is a probe set, which needs a question-answering or language"),
+        (
+            ("--model", reader, "--dataset", probe_set, "--sample", "9"),
+            "is a probe set, which needs a question-answering",
+        ),
+        (("--model", reader, "--sample", "9"), "say with --dataset or --suite what to score it on"),
+        (
+            ("--model", reader, "--dataset", "imagenet-a", "--data", tmp_path),
+            "classifies texts and imagenet-a holds images",
+        ),
+        (("--model", qa, "--suite", "nli-ood"), "nli-ood is a suite of sets out of distribution, which needs a class"),
         (("--model", qa, *data), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, *data, "--split", "test"), "is a filtered set, which needs a classifier, and "),
         (("--model", qa, "--dataset", "hans"), "hans is a set out of distribution, which needs a classifier"),
@@ -139,9 +150,37 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert not (tmp_path / "r").exists()
 
 
-def test_a_pooler_that_would_be_random_is_refused(planted: Built, reader: Path, tmp_path: Path, run_here: Call) -> None:
-    import shutil
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"problem_type": "multi_label_classification"}, "is of problem_type 'multi_label_classification', so it"),
+        ({"problem_type": "regression"}, "is of problem_type 'regression'"),
+        (
+            {"label2id": {"neutral": 0, "entailment": 1, "contradiction": 2}},
+            "calls class 0 'entailment' in id2label and",
+        ),
+        ({"id2label": {"0": "neutral", "1": "Neutral", "2": "contradiction"}}, "several classes the name 'neutral'"),
+        ({"num_labels": 2}, "has num_labels 2 and 3 names in id2label"),
+        ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "has one class, so it tells nothing apart"),
+    ],
+)
+def test_a_model_that_does_not_decide_for_one_named_class_is_refused(
+    planted: Built, reader: Path, tmp_path: Path, run_here: Call, config: dict[str, Any], message: str
+) -> None:
+    folder = shutil.copytree(reader, tmp_path / "model")
+    known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(known | config), encoding="utf-8")
+    asked = ("eval", "--model", folder, "--dataset", planted.folder, "--split", "validation", "--out", tmp_path / "r")
+    code, _, complained = run_here(*asked)
+    assert (code, len(complained.strip().splitlines())) == (2, 1)
+    assert message in complained
+    assert not (tmp_path / "r").exists()
+    if "--label-map" in complained and "num_labels" not in config:  # a person's word counts more than the file's two
+        code, said, _ = run_here(*asked, "--label-map", "0=entailment,1=neutral,2=contradiction")
+        assert (code, "the model's classes as --label-map gives them" in said) == (0, True)
 
+
+def test_a_pooler_that_would_be_random_is_refused(planted: Built, reader: Path, tmp_path: Path, run_here: Call) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = tmp_path / "half"
@@ -190,17 +229,60 @@ def test_difficulty_of_a_prediction_file_is_the_models_own(
     run_here("eval", "--model", reader, *asked, "--out", tmp_path / "r")
     (stored,) = (tmp_path / "r").rglob("validation.exact.json")
     accuracy = json.loads(stored.read_text(encoding="utf-8"))["splits"]["validation"]["accuracy"]
-    values = [f"{accuracy[name]['value']:.3f}" for name in ("full", "kept", "removed")]
+    values = [f"{accuracy[name]['value']:.3f}" for name in ("full", "kept", "removed", "random")]
     (line,) = (line.split() for line in said.splitlines() if line.startswith("other.jsonl"))
-    assert (code, line[1:4]) == (0, values)
+    assert (code, line[1:5]) == (0, values)
     assert "135 of 135" in said
     run_here("difficulty", tmp_path / "other.jsonl", *asked, "--out", tmp_path / "d.json")
     (written,) = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["predictions"]
     assert written["kept"] == pytest.approx(accuracy["kept"])
+    assert written["random"] == pytest.approx(accuracy["random"])
     code, _, complained = run_here("difficulty", tmp_path / "other.jsonl", "--dataset", planted.folder)
     assert (code, "say with --split which one it is" in complained) == (2, True)
     code, _, complained = run_here("difficulty", tmp_path / "none.jsonl", *asked)
     assert (code, len(complained.strip().splitlines())) == (2, 1)
+
+
+def test_files_of_one_name_are_told_apart(planted: Built, tmp_path: Path, run_here: Call) -> None:
+    for folder in ("one/preds", "two/preds", "two/more"):
+        (tmp_path / folder).mkdir(parents=True)
+        write_predictions(planted, tmp_path / folder / "p.jsonl")
+    asked = ("--dataset", planted.folder, "--split", "validation")
+    code, said, _ = run_here("difficulty", *sorted(tmp_path.rglob("p.jsonl")), *asked)
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines() if "p.jsonl" in line] == [
+        "one/preds/p.jsonl",
+        "more/p.jsonl",
+        "two/preds/p.jsonl",
+    ]
+    file = tmp_path / "one" / "preds" / "p.jsonl"
+    code, _, complained = run_here("difficulty", file, file, *asked)
+    assert (code, "p.jsonl is given more than once" in complained) == (2, True)
+
+
+def test_predictions_on_hans_get_its_report(tmp_path: Path, run_here: Call) -> None:
+    """Right on lexical_overlap (ex0 to ex3), always entailment elsewhere: 1 and 1 there, 1 and 0 of the labels else."""
+    write_hans(tmp_path / "hans")
+    said = ["entailment", "entailment", "neutral", "contradiction", *["entailment"] * 8]
+    file = tmp_path / "preds.txt"
+    file.write_text("pairID,gold_label\n" + "".join(f"ex{n},{said[n]}\n" for n in (*range(6, 12), *range(6))))
+    asked = ("--dataset", "hans", "--data", tmp_path, "--out", tmp_path / "d.json")
+    code, shown, _ = run_here("difficulty", file, *asked)
+    assert (code, "preds.txt: 12 of 12 rows, matched by pair id" in shown) == (0, True)
+    assert "Known of a BERT fine-tuned on MultiNLI, accuracy of entailment: lexical_overlap 0.946" in shown
+    (written,) = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["predictions"]
+    groups = written["report"]["groups"]["heuristic"]
+    shares = {name: {label: of["value"] for label, of in scores["by_label"].items()} for name, scores in groups.items()}
+    assert shares == {
+        "lexical_overlap": {"entailment": 1, "non-entailment": 1},
+        "subsequence": {"entailment": 1, "non-entailment": 0},
+        "constituent": {"entailment": 1, "non-entailment": 0},
+    }
+    file.write_text("pairID,gold_label\nx1,entailment\n")
+    code, _, complained = run_here("difficulty", file, *asked)
+    assert (code, "by pairID 0 found (the file has 'x1', the split 'ex0')" in complained) == (2, True)
+    code, _, complained = run_here("difficulty", file, "--dataset", "some/set", "--data", tmp_path)
+    assert (code, "--data is for one of anli, diagnostics, hans" in complained) == (2, True)
 
 
 def test_humans_on_kept_and_removed_rows(planted: Built, tmp_path: Path, run_here: Call) -> None:

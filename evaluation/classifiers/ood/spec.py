@@ -182,6 +182,11 @@ def list_sets() -> list[str]:
     return sorted(path.stem for path in SETS_DIR.glob("*.toml"))
 
 
+def is_ood(source: str) -> bool:
+    """Whether a name stands for a set out of distribution: one of `list_sets`, or a spec."""
+    return source in list_sets() or source.endswith(".toml")
+
+
 def load_ood_spec(name: str) -> OodSpec:
     """Read a spec.
 

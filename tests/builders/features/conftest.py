@@ -87,6 +87,8 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> MakeModel:
                 sizes["type_vocab_size"] = 2
             else:
                 tokenizer.model_input_names = ["input_ids", "attention_mask"]
+            if "FNet" in model_class:
+                tokenizer.model_input_names = ["input_ids", "token_type_ids"]
             torch.manual_seed(7)
             folder = tmp_path_factory.mktemp("model")
             cls(cls.config_class(**{k: v for k, v in sizes.items() if v is not None})).save_pretrained(folder)

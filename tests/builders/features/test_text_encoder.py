@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from builders.errors import BuildError, HubError
+from builders.features import text_encoder
 from builders.features.text_encoder import RowTokenizer, TransformerEncoder
 from builders.features.transformer import TransformerRecipe, TransformerSettings
 from tests.builders.features.text_models import NAMES, PAIR, classifier, recipe_of
@@ -66,10 +67,13 @@ def mean_of_all(model: Any, batch: Any) -> Any:
         ("RobertaForSequenceClassification", "mean", "right", mean_of_all),
         ("GPT2ForSequenceClassification", "head", "right", last_token),
         ("GPT2ForSequenceClassification", "head", "left", last_token),
+        ("FNetForSequenceClassification", "mean", "right", mean_of_all),  # mixes padding with text, has no mask
+        ("ConvBertForSequenceClassification", "mean", "right", mean_of_all),  # mixes padding with text, has a mask
     ],
 )
 def test_features_are_what_the_output_layer_sees(make_model, make_rows, name, pooling, side, part):
-    more = {"bos_token_id": 2, "eos_token_id": 3} if name.startswith("GPT2") else {}
+    sizes = {"GPT2": {"bos_token_id": 2, "eos_token_id": 3}, "ConvBert": {"embedding_size": 16, "conv_kernel_size": 3}}
+    more = sizes.get(name.removesuffix("ForSequenceClassification"), {})
     folder, rows = classifier(make_model, name, side=side, **more), make_rows(60, seed=4)
     encoded = recipe_of(folder, pooling=pooling).load(None).encode(rows)
     np.testing.assert_allclose(encoded.features, one_by_one(folder, rows, part), atol=1e-5)
@@ -77,7 +81,8 @@ def test_features_are_what_the_output_layer_sees(make_model, make_rows, name, po
     np.testing.assert_allclose(encoded.logits, logits, atol=1e-5)
 
 
-def test_features_do_not_depend_on_chunks(make_model, make_rows):
+def test_features_do_not_depend_on_chunks(make_model, make_rows, monkeypatch):
+    monkeypatch.setattr(text_encoder, "_ROWS_OF_BLOCK", 1024)
     encoder = recipe_of(classifier(make_model, "BertForSequenceClassification")).load(None)
     rows = make_rows(1500)  # more than a block
     whole = encoder.encode(rows)
@@ -125,24 +130,23 @@ def test_a_batch_for_training_is_what_the_tokenizer_pads(bert, make_rows, side, 
 
 
 @pytest.mark.parametrize(("side", "most"), [("right", None), ("right", 5), ("left", None)])
-def test_batches_hold_each_row_once_and_are_as_large_as_they_may_be(bert, make_rows, side, most):
+def test_batches_hold_each_row_once_without_padding_and_are_as_large_as_they_may_be(bert, make_rows, side, most):
     from transformers import AutoTokenizer
 
-    rows = make_rows(1100, seed=2)
+    rows = make_rows(4200, seed=2)
     tokenizer = RowTokenizer(AutoTokenizer.from_pretrained(bert, padding_side=side), PAIR, 24)
     encoder = TransformerEncoder(tokenizer, _lengths_as_features, order=None, device="cpu", most_rows=most)
     blocks = list(encoder.batches(rows))
     assert [sorted(np.concatenate([places for places, _ in block])) for block in blocks] == [
-        list(range(1024)),
-        list(range(76)),
+        list(range(4096)),
+        list(range(104)),
     ]
     for block in blocks:
-        for _, batch in block:
-            size, longest = batch["input_ids"].shape
-            room = most or 1024 // longest
-            assert size == room if side == "right" and batch is not block[-1][1] else size <= room
-            assert batch["attention_mask"].any(0).all()
-            assert side == "right" or batch["attention_mask"].all()
+        shapes = [tuple(batch["input_ids"].shape) for _, batch in block]
+        for (size, length), following in zip(shapes, [*shapes[1:], (0, 0)], strict=True):
+            room = min(most or 1024, 1024 // length)
+            assert size == room if following[1] == length else size <= room
+        assert all(batch["attention_mask"].all() for _, batch in block)
     np.testing.assert_array_equal(encoder.encode(rows).features[:, 0], tokenizer.lengths(rows))
 
 
@@ -160,7 +164,7 @@ def test_rows_are_tokenised_while_the_model_is_busy(bert, make_rows):
 
     encoder = TransformerEncoder(Told(tokenizer, PAIR, 24), _lengths_as_features, order=None, device="cpu")
     assert called.acquire(blocking=False)  # for the row that shows the width
-    blocks = encoder.batches(make_rows(2000))
+    blocks = encoder.batches(make_rows(5000))
     next(blocks)
     assert all(called.acquire(timeout=60) for _ in range(2)), "the second block waits until the first is done with"
     assert len(list(blocks)) == 1

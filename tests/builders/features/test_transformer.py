@@ -16,9 +16,11 @@ import pytest
 
 from builders.errors import BuildError
 from builders.features import finetuning
+from builders.features.checkpoints import find_checkpoint, load_classifier, load_tokenizer
 from builders.features.finetuning import schedule
+from builders.features.text_encoder import RowTokenizer
 from builders.features.transformer import TransformerSettings
-from tests.builders.features.text_models import NAMES, classifier, recipe_of, weights
+from tests.builders.features.text_models import NAMES, PAIR, classifier, recipe_of, weights
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +182,21 @@ def test_a_head_is_kept_that_knows_the_labels_in_their_order(make_model, make_ro
     np.testing.assert_allclose(after["bert.pooler.dense.weight"], before["bert.pooler.dense.weight"], atol=1e-6)
     moved = np.abs(after["classifier.weight"] - before["classifier.weight"]).max()
     assert moved < 1e-6 if kept else moved > 0.05
+
+
+@pytest.mark.parametrize("pad", [None, 5])
+def test_a_decoder_is_trained_on_the_last_token_whatever_its_configuration_pads_with(make_model, make_rows, pad):
+    """A padded batch, as in training, gives the logits of each row alone, if padding is what the tokenizer says."""
+    import torch
+
+    ids = {"pad_token_id": pad, "bos_token_id": 2, "eos_token_id": 3}
+    checkpoint = find_checkpoint(str(classifier(make_model, "GPT2ForSequenceClassification", **ids)))
+    model, rows = load_classifier(checkpoint, NAMES).eval(), make_rows(8)
+    tokenizer = RowTokenizer(load_tokenizer(checkpoint, model, max_length=24), PAIR, 24)
+    with torch.inference_mode():
+        together = model(**tokenizer.tensors(rows[:], "cpu")).logits
+        alone = torch.cat([model(**tokenizer.tensors(rows[place : place + 1], "cpu")).logits for place in range(8)])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
 
 
 def test_a_real_encoder_learns_from_a_few_snli_rows(tmp_path):

@@ -240,7 +240,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     [
         ({"kind": "hubs"}, ("'hubs'", "did you mean hub?")),
         ({"kind": "nowhere"}, ("one of hub, files",)),
-        ({"inputs": {"premise": "premise"}}, ("two text columns or 'image' alone", "premise")),
+        ({"inputs": {"one": "a", "two": "b", "three": "c"}}, ("one or two text columns or 'image' alone", "three")),
         ({"inputs": {"image": "x", "hypothesis": "y"}}, ("'image' alone",)),
         ({"inputs": {"premise": "a", "label": "b"}}, ("cannot be called 'label'",)),
         ({"inputs": {"premise": "a", "source_index": "b"}}, ("cannot be called 'source_index'",)),

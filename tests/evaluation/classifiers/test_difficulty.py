@@ -20,6 +20,7 @@ LABELS = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
 SAID = [0, 1, 2, 1, 2, 0, 1, 2, 2, 0]
 INDEX = [0, 1, 2, 4, 5, 6, 8, 9, 10, 11]
 KEPT = np.arange(10) >= 4
+MASKS = {"kept": KEPT, "removed": ~KEPT}
 ROWS = Rows(
     NAMES,
     np.array(LABELS),
@@ -135,7 +136,7 @@ WITH_GOLD = ("trainer", "source index and names", "texts of the authors", "pair 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_counts(form: str, write: Write) -> None:
     name, text, how = FORMS[form]
-    found = cross_model_difficulty(read_predictions(write(name, text), NAMES), ROWS, kept=KEPT, removed=~KEPT)
+    found = cross_model_difficulty(read_predictions(write(name, text), NAMES), ROWS, MASKS)
     assert (found.matched_by, found.matched, found.rows) == (how, 10, 10)
     assert (found.full.value, found.full.n) == (0.5, 10)
     assert (found.kept.value, found.kept.n) == (pytest.approx(2 / 6), 6)
@@ -156,7 +157,7 @@ def test_arrays_are_in_row_order(whole: bool, kind: str, tmp_path: Path) -> None
     order = np.random.default_rng(0).permutation(10)  # the rows of a filtered set are not in source order
     rows = Rows(NAMES, ROWS.labels[order], ROWS.source_index[order])
     found = cross_model_difficulty(
-        read_predictions(tmp_path / "p.npy", NAMES), rows, kept=KEPT[order], removed=~KEPT[order]
+        read_predictions(tmp_path / "p.npy", NAMES), rows, {"kept": KEPT[order], "removed": ~KEPT[order]}
     )
     assert (found.matched_by, found.kept.value, found.removed.value) == ("order", pytest.approx(2 / 6), 3 / 4)
     assert found.unused == (2 if whole else 0)
@@ -178,14 +179,14 @@ def test_gold_labels_may_count_as_the_dataset_or_as_the_model(write: Write) -> N
     for gold in (LABELS, [2 - label for label in LABELS]):
         rows = [{"pairID": f"ex{p}", "label": g, "pred": 2 - s} for p, g, s in zip(INDEX, gold, SAID, strict=True)]
         file = read_predictions(write("p.jsonl", lines(rows)), NAMES, label_map=label_map)
-        found = cross_model_difficulty(file, ROWS, kept=KEPT, removed=~KEPT)
+        found = cross_model_difficulty(file, ROWS, MASKS)
         assert (found.gold_differs, found.full.value) == (0, 0.5)
 
 
 def test_gold_labels_that_differ_are_refused(write: Write) -> None:
     rows = [{"pairID": f"ex{p}", "label": 2 - g, "pred": s} for p, g, s in zip(INDEX, LABELS, SAID, strict=True)]
     with pytest.raises(EvaluationError, match=r"other gold labels than the dataset in 7 of 10 rows.*--label-map"):
-        cross_model_difficulty(read_predictions(write("p.jsonl", lines(rows)), NAMES), ROWS, kept=KEPT, removed=~KEPT)
+        cross_model_difficulty(read_predictions(write("p.jsonl", lines(rows)), NAMES), ROWS, MASKS)
 
 
 def test_a_few_corrected_gold_labels_are_counted_and_unknown_ones_are_not(write: Write) -> None:
@@ -194,7 +195,7 @@ def test_a_few_corrected_gold_labels_are_counted_and_unknown_ones_are_not(write:
     rows[5]["gold_label"], rows[6]["gold_label"] = 0, "-"  # row 5 is of class 2
     file = read_predictions(write("p.jsonl", lines(rows)), NAMES)
     kept = np.arange(60) < 30
-    found = cross_model_difficulty(file, Rows(NAMES, labels, np.arange(60)), kept=kept, removed=~kept)
+    found = cross_model_difficulty(file, Rows(NAMES, labels, np.arange(60)), {"kept": kept, "removed": ~kept})
     assert (found.gold_differs, found.full.value) == (1, 1.0)
 
 
@@ -203,7 +204,7 @@ def test_a_wrong_order_is_pointed_out(write: Write) -> None:
     rows = [{"source_index": i, "pred": int((g + 1) % 3)} for i, g in enumerate(labels)]
     kept = np.arange(60) < 30
     file = read_predictions(write("p.jsonl", lines(rows)), NAMES)
-    found = cross_model_difficulty(file, Rows(NAMES, labels, np.arange(60)), kept=kept, removed=~kept)
+    found = cross_model_difficulty(file, Rows(NAMES, labels, np.arange(60)), {"kept": kept, "removed": ~kept})
     assert found.label_order is not None
     assert "neutral for entailment" in found.label_order
 
@@ -248,12 +249,12 @@ def test_rows_without_prediction_are_left_out_and_counted(write: Write) -> None:
     rows = [{"pairID": f"ex{place}", "pred": said} for place, said in zip(INDEX[2:6], SAID[2:6], strict=True)]
     rows.append({"pairID": "ex99", "pred": 0})
     file = read_predictions(write("p.jsonl", lines(rows)), NAMES)
-    found = cross_model_difficulty(file, ROWS, kept=KEPT, removed=~KEPT)
+    found = cross_model_difficulty(file, ROWS, MASKS)
     assert (found.in_file, found.rows, found.matched, found.unused) == (5, 10, 4, 1)
     # Rows 2 and 3 are removed (right, wrong), 4 and 5 are kept (both wrong).
     assert (found.removed.value, found.kept.value, found.kept.n) == (0.5, 0.0, 2)
     with pytest.raises(EvaluationError, match=r"^kept in p\.jsonl has no rows to score"):
-        cross_model_difficulty(file, ROWS, kept=np.arange(10) > 7, removed=~KEPT)
+        cross_model_difficulty(file, ROWS, {"kept": np.arange(10) > 7, "removed": ~KEPT})
 
 
 def test_quotes_in_tables_with_tabs_are_text(write: Write) -> None:
@@ -303,11 +304,14 @@ def test_a_known_size_of_the_source_counts(tmp_path: Path) -> None:
 def test_rows_that_are_not_there_are_refused() -> None:
     bare = Rows(NAMES, ROWS.labels, ROWS.source_index)
     said = np.zeros(1, dtype=np.int64)
-    with pytest.raises(EvaluationError, match="none of the 10 rows is in p, sought by pair id and text"):
+    with pytest.raises(
+        EvaluationError,
+        match=r"^p is not of these 10 rows: by pair id 0 found \(the file has 'ex99', the split 'ex0'\); by",
+    ):
         locate(PredictionFile("p", said, pair_ids=("ex99",), pairs=(("a", "b"),)), ROWS)
-    with pytest.raises(EvaluationError, match="names rows by ids or texts that this dataset lacks"):
+    with pytest.raises(EvaluationError, match="this dataset has no such ids or texts to compare: add"):
         locate(PredictionFile("p", said, pair_ids=("ex0",)), bare)
-    with pytest.raises(EvaluationError, match="names rows by ids or texts that this dataset lacks"):
+    with pytest.raises(EvaluationError, match="this dataset has no such ids or texts to compare: add"):
         locate(PredictionFile("p", said, indexes=("ex0",)), bare)
     with pytest.raises(EvaluationError, match="source_index 4 is there twice"):
         locate(PredictionFile("p", np.zeros(2, dtype=np.int64), source_index=(4, 4)), bare)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from evaluation.classifiers.labels import BY_MAP, BY_NAME, COLLAPSED, match_labels
+from evaluation.classifiers.labels import BY_MAP, BY_NAME, COLLAPSED, check_outputs, match_labels
 from evaluation.errors import EvaluationError
 
 NLI = ("entailment", "neutral", "contradiction")
@@ -255,3 +255,35 @@ def test_no_rows_are_no_error() -> None:
 def test_logits_that_cannot_be_are_refused(values: np.ndarray, message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
         match_labels(NLI, NLI).of_logits(values)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"num_labels": 3},
+        {"problem_type": None, "id2label": {"0": "no", "1": "yes"}},
+        {"problem_type": "single_label_classification", "id2label": {"0": "no", "1": "yes"}, "num_labels": 2},
+        {"id2label": {"0": "no", "1": "YES"}, "label2id": {"yes": 1, "no": "0"}},
+        {"id2label": {"0": "no", "1": "yes"}, "label2id": {"LABEL_0": 0, "LABEL_1": 1}},  # never filled in
+        {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "label2id": {"no": 0, "yes": 1}},
+        {"id2label": {"0": "no", "1": "yes"}, "label2id": None},
+    ],
+)
+def test_tables_that_say_one_thing_are_taken(config: dict[str, object]) -> None:
+    check_outputs(config, "org/it", of_text=True)
+
+
+def test_two_of_imagenets_classes_have_one_name() -> None:
+    config = {"id2label": {"0": "crane", "1": "crane"}, "label2id": {"crane": 1}}
+    check_outputs(config, "org/it", of_text=False)
+    with pytest.raises(EvaluationError, match="gives several classes the name 'crane'"):
+        check_outputs(config, "org/it", of_text=True)
+
+
+@pytest.mark.parametrize("backwards", [{"no": 1, "yes": 0}, {"no": 0, "maybe": 1}, {"no": 0, "yes": 7}, {"no": "?"}])
+def test_tables_that_contradict_are_refused_but_for_a_label_map(backwards: dict[str, object]) -> None:
+    config = {"id2label": {"0": "no", "1": "yes"}, "label2id": backwards}
+    with pytest.raises(EvaluationError, match=r"org/it: config.json calls class .* in label2id: mend it, or say"):
+        check_outputs(config, "org/it", of_text=True)
+    check_outputs(config, "org/it", of_text=True, label_map="0=no,1=yes")

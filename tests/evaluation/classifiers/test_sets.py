@@ -109,7 +109,7 @@ def test_a_probe_set_is_no_filtered_set(tmp_path: Path) -> None:
     path = tmp_path / "few.toml"
     path.write_text(LISTS, encoding="utf-8")
     built = find_built(str(build_unqover(read_toml(path), tmp_path).folder))
-    with pytest.raises(EvaluationError, match="is no filtered set but a set of builder 'unqover'"):
+    with pytest.raises(EvaluationError, match="is no filtered set but a probe set: pass a folder"):
         labelled_splits(built)
 
 

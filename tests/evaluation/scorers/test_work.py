@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evaluation.errors import EvaluationError
 from evaluation.scorers.encoding import Encoding, encode_pairs, second_starts
-from evaluation.scorers.work import ReadingsOf, equal_length_batches, make_work
+from evaluation.scorers.work import ReadingsOf, make_work
 from evaluation.scores import SCORE_COLUMNS
 
 
@@ -53,14 +51,6 @@ def test_a_null_is_refused(few: dict[str, pa.Table]) -> None:
     holed = rows.set_column(rows.schema.get_field_index("question"), "question", pa.array(["Who?", None]))
     with pytest.raises(EvaluationError, match="is null: build the set again"):
         make_work(holed, "question", by="text")
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=40), st.integers(1, 7))
-def test_batches_hold_every_input_once_at_one_length(lengths: list[int], size: int) -> None:
-    array = np.array(lengths)
-    batches = [batch.tolist() for batch in equal_length_batches(array, size)]
-    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
-    assert all(len(batch) <= size and len({lengths[i] for i in batch}) == 1 for batch in batches)
 
 
 def test_readings_are_found_by_input(few: dict[str, pa.Table]) -> None:
