@@ -241,7 +241,7 @@ def test_a_prompt_is_stored_and_shown_and_a_run_with_another_does_not_go_on(
 ) -> None:
     causal = resolve_model(str(make_model("LlamaForCausalLM", "LlamaConfig", "bytes")))
     place = store.place_of(tmp_path, causal, "unqover-few@1.0.0", "qa", "exact")
-    settings = {"model": causal.sha, "kind": "causal", "dataset": probes.revision, **asdict(Options())}
+    settings = {"model": causal.sha, "kind": "causal", "dataset": probes.rows_id, **asdict(Options())}
     store.open_partial(place, settings | {"prompt_sha256": "0" * 64}, probes.rows)
     with pytest.raises(EvaluationError, match="was made with prompt_sha256 '0000"):
         evaluate(causal, probes, Options(), engine=CPU, out=tmp_path)
