@@ -165,6 +165,12 @@ def test_lists_that_differ_from_the_released_do_not_claim_to_be_them(released_fo
     assert "released lists" not in lists.title
 
 
+@pytest.fixture(autouse=True)
+def online(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fetch from servers here, where the tests keep the Hub's client offline."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     """Serves one file and keeps the paths that were asked for."""
