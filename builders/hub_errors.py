@@ -238,7 +238,8 @@ def _watched() -> Iterator[None]:
         if status in _BUSY or unclear:  # a Hub says why, and what does not say so is not known to be missing
             said = headers.get("x-error-message", "")
             raise Unusable(status, said=said, retry_after=_seconds(headers.get("retry-after")))
-        if status == 200 and "text/html" in headers.get("content-type", "") and "x-repo-commit" not in headers:
+        page = "text/html" in headers.get("content-type", "") and response.request.method != "PUT"  # some storage's
+        if status == 200 and page and "x-repo-commit" not in headers:
             raise Unusable(200)
         if "range" in response.request.headers and response.request.method == "GET":
             resumed[str(response.url)] += 1

@@ -106,6 +106,29 @@ def test_what_is_sent_is_hashed_once(pushing: HubServer, make_folder: Make, monk
     assert complete(pushing, REPO, folder)
 
 
+@pytest.mark.parametrize("request_", ["preupload", "lfs batch", "upload", "tag", "tree"])
+def test_a_push_waits_as_it_is_asked_to_and_within_bounds(
+    pushing: HubServer,
+    make_folder: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    request_: str,
+) -> None:
+    """The client alone would sleep for five hours here, and say so in ten lines."""
+    folder, slept = make_folder(), []
+    monkeypatch.setattr("time.sleep", lambda seconds: slept.append(seconds) if seconds else None)
+    pushing.faults = [Fault(*REQUESTS[request_], status=429, retry_after="7", times=2)]
+    assert push_folder(folder, "org/patient").tagged
+    assert slept == [7, 7]
+    slept.clear()
+    pushing.uploads.clear()
+    pushing.faults = [Fault(*REQUESTS[request_], status=429, retry_after="3600")]
+    with pytest.raises(HubError, match=r"asks to slow down \(429\); wait 3,600 seconds"):
+        push_folder(folder, REPO)
+    assert not slept
+    assert "Retry" not in capfd.readouterr().err
+
+
 def test_a_file_that_changes_during_the_push_is_not_sent(
     pushing: HubServer, make_folder: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
