@@ -79,7 +79,8 @@ def _section(card: bytes) -> tuple[int, int] | None:
         return marks[0].end(), marks[1].start()
     if not kinds:
         if stray := _ANYWHERE.search(card):
-            stands = f"{stray[1].decode()} in line {card.count(b'\n', 0, stray.start()) + 1}"
+            line = card.count(b"\n", 0, stray.start()) + 1
+            stands = f"{stray[1].decode()} in line {line}"
             raise SectionError(f"each mark of the owner's section must be alone in its line, and {stands} is not")
         return None
     lines = [card.count(b"\n", 0, mark.start()) + 1 for mark in marks]
