@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from builders.disk import told_when_full
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
 from builders.hub_errors import Asked, Unusable, ask, status_of, told, without_xet_elsewhere
@@ -196,11 +197,12 @@ class Repository:
         with _scratch() as folder:
 
             def download() -> Path:
-                return Path(
-                    self._api.hf_hub_download(
-                        self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+                with told_when_full(folder):
+                    return Path(
+                        self._api.hf_hub_download(
+                            self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+                        )
                     )
-                )
 
             yield self._ask(f"load {name} of", download)
 

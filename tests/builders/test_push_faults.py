@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -142,6 +145,21 @@ def test_a_file_that_changes_during_the_push_is_not_sent(
         push_folder(folder, REPO)
     assert not pushing.repos[REPO].tags()
     assert set(pushing.repos[REPO].files()) == {".gitattributes"}
+
+
+def test_a_full_disk_while_loading_back_is_told_as_such(
+    pushing: HubServer, make_folder: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("huggingface_hub.HfApi.hf_hub_download", full)
+        with pytest.raises(BuildError, match=f"no room is left for {tempfile.gettempdir()}/probesieve-hub-"):
+            push_folder(folder, REPO)
+    assert push_folder(folder, REPO).published
 
 
 @pytest.mark.parametrize("request_", ["create", "upload", "commit", "tag", "revision"])
