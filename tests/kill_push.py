@@ -16,6 +16,7 @@ import numpy as np
 
 from builders.folder import sha256
 from builders.hub import push_folder
+from builders.progress import switch_off
 from tests.hub_server import HubServer
 from tests.hub_store import Account, Answer
 from tests.kill_children import Done, forked, limited
@@ -90,7 +91,8 @@ def pushed(folder: Path, url: str, *, fatal: int | None = None) -> None:
     from huggingface_hub import constants
     from huggingface_hub.utils._http import get_session
 
-    constants.ENDPOINT, constants.HF_HUB_DISABLE_XET, constants.HF_HUB_DISABLE_PROGRESS_BARS = url, True, True
+    switch_off()  # bars are written to a file here, which may not grow
+    constants.ENDPOINT, constants.HF_HUB_DISABLE_XET = url, True
     constants.HUGGINGFACE_CO_URL_TEMPLATE = url + "/{repo_id}/resolve/{revision}/{filename}"
     os.environ.update(HF_ENDPOINT=url, HF_TOKEN=TOKEN)
     seen: list[Any] = []
