@@ -16,7 +16,6 @@ import numpy as np
 
 from builders.folder import sha256
 from builders.hub import push_folder
-from builders.progress import switch_off
 from tests.hub_server import HubServer
 from tests.hub_store import Account, Answer
 from tests.kill_children import Done, forked, limited
@@ -89,9 +88,10 @@ class PushLoop:
 def pushed(folder: Path, url: str, *, fatal: int | None = None) -> None:
     """Push, and die right before one of the requests."""
     from huggingface_hub import constants
+    from huggingface_hub.utils import disable_progress_bars
     from huggingface_hub.utils._http import get_session
 
-    switch_off()  # bars are written to a file here, which may not grow
+    disable_progress_bars()  # which are written to a file here, and that may not grow
     constants.ENDPOINT, constants.HF_HUB_DISABLE_XET = url, True
     constants.HUGGINGFACE_CO_URL_TEMPLATE = url + "/{repo_id}/resolve/{revision}/{filename}"
     os.environ.update(HF_ENDPOINT=url, HF_TOKEN=TOKEN)
