@@ -31,13 +31,10 @@ from builders.aflite import Machine, build_aflite
 from builders.features.transformer import TransformerSettings
 from builders.planted import LABELS
 from builders.refilter import refilter
-from builders.tables import from_table
 from builders.unqover import build_unqover
 from evaluation import store
 from evaluation.built_sets import find_built
 from evaluation.classifiers.blank import write_blank_bert
-from evaluation.classifiers.plans import Plan
-from evaluation.classifiers.reproduce import reproduce
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier
 from evaluation.classifiers.subsets import training_subset
 from evaluation.classifiers.train import train_classifier
@@ -123,26 +120,6 @@ class Kit:
         settings = TransformerSettings(**values)
         train_classifier(data, out, settings=settings, seed=0, machine=Machine(device="cpu", workers=0))
 
-    def tabled(self, out: Path) -> None:
-        there = self.root / "training"
-        blank = {**training_sets.TINY, "epochs": 1}
-        table = {"number": "1", "title": "", "kind": "in-distribution", "sets": ["one"], "models": ["pmi", "bert"]}
-        content = {
-            "title": "Hand",
-            "note": "",
-            "seeds": [0],
-            "sets": {
-                "one": {"head": "", "folder": str(there / "snli-aflite"), "features": str(there / "features.npy")}
-            },
-            "models": {
-                "pmi": {"head": "PMI", "words": "hypothesis"},
-                "bert": {"head": "BERT", "blank": True, "settings": blank},
-            },
-            "tables": [table],
-        }
-        plan = from_table(Plan, content, "hand.toml")
-        reproduce(plan, out, machine=Machine(device="cpu", workers=0))
-
     def commands(self) -> dict[str, Callable[[Path], Any]]:
         results = next((self.root / "results").glob("*/*"))
         lists = read_toml(self.lists)
@@ -157,7 +134,6 @@ class Kit:
             "report": lambda out: write_report([results, self.root / "unqover-few"], out / "report.html"),
             "export-scores": lambda out: build_score_set(results, out),
             "difficulty --out": self.differing,
-            "tables": self.tabled,
         }
 
 
