@@ -94,7 +94,8 @@ class _Send:
             limits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
             request.extensions["timeout"] = {kind: min(value or most, most) for kind, value in limits.items()}
         else:
-            options["timeout"] = options.get("timeout") or most
+            given = options.get("timeout")
+            options["timeout"] = min(given, most) if isinstance(given, (int, float)) else most
         try:
             response = self._send(request, **options)
         except Exception as error:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from builders.folder import sha256
 
 if TYPE_CHECKING:
@@ -46,10 +48,16 @@ def prepare(builder: Any, **which: Any) -> Any:
     """Return the rows of a builder, prepared now or in an earlier run."""
     builder.download_and_prepare()
     folder = Path(builder.cache_dir)
+    try:
+        rows = builder.as_dataset(**which)
+    except (OSError, pa.ArrowException):  # damaged before any sums of it were kept
+        shutil.rmtree(folder, ignore_errors=True)
+        builder.download_and_prepare()
+        rows = builder.as_dataset(**which)
     if not (folder / _SUMS).is_file():
         with contextlib.suppress(OSError):  # a cache that cannot be written does without
             (folder / _SUMS).write_text(json.dumps(_sums(folder)), encoding="utf-8")
-    return builder.as_dataset(**which)
+    return rows
 
 
 def remove_damaged(folder: Path) -> bool:

@@ -46,4 +46,6 @@ def test_damage_in_the_cache_changes_no_row(
     assert rows_of_parquet([tmp_path / "rows.parquet"]).to_dict() == ROWS
     assert prepared.stat().st_mtime_ns == before  # and what is whole is read again
     DAMAGE[damage](prepared)
+    if prepared.suffix == ".arrow" and damage != "altered":  # which is seen without sums, too
+        prepared.with_name("probesieve_sums.json").unlink()
     assert rows_of_parquet([tmp_path / "rows.parquet"]).to_dict() == ROWS

@@ -306,7 +306,7 @@ def test_what_was_prepared_and_is_damaged_is_never_read(
             prepared.write_bytes(damaged)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", step.startswith("offline"))
         if step == "offline":
-            with pytest.raises(HubError, match="cannot load org/snli at .* run the same command once with HF_HUB_OFF"):
+            with pytest.raises(HubError, match=r"cannot load org/snli at .* run the same command once with HF_HUB_OFF"):
                 read_hub(asked)
         else:
             assert read_hub(asked).splits["train"].to_dict() == whole
