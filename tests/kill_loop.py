@@ -9,7 +9,9 @@ own, and so has one thread. Output is a JSON line a command: changes, moments, a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
+import io
 import json
 import os
 import shutil
@@ -29,10 +31,13 @@ from builders.aflite import Machine, build_aflite
 from builders.features.transformer import TransformerSettings
 from builders.planted import LABELS
 from builders.refilter import refilter
+from builders.tables import from_table
 from builders.unqover import build_unqover
 from evaluation import store
 from evaluation.built_sets import find_built
 from evaluation.classifiers.blank import write_blank_bert
+from evaluation.classifiers.plans import Plan
+from evaluation.classifiers.reproduce import reproduce
 from evaluation.classifiers.run import ClassifierOptions, evaluate_classifier
 from evaluation.classifiers.subsets import training_subset
 from evaluation.classifiers.train import train_classifier
@@ -106,11 +111,37 @@ class Kit:
             str(self.root / "classifier"), str(self.root / "out/snli-aflite"), ClassifierOptions(), **how
         )
 
+    def differing(self, out: Path) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):  # what a command says is no file of its own
+            difficulty(
+                [self.root / "predictions.jsonl"], str(self.root / "out/snli-aflite"), "train", out=out / "numbers.json"
+            )
+
     def trained(self, out: Path) -> None:
         data = training_subset(find_built(str(self.root / "training/snli-aflite")), "full")
         values = {**training_sets.TINY, "epochs": 2, "model": str(self.root / "blank")}
         settings = TransformerSettings(**values)
         train_classifier(data, out, settings=settings, seed=0, machine=Machine(device="cpu", workers=0))
+
+    def tabled(self, out: Path) -> None:
+        there = self.root / "training"
+        blank = {**training_sets.TINY, "epochs": 1}
+        table = {"number": "1", "title": "", "kind": "in-distribution", "sets": ["one"], "models": ["pmi", "bert"]}
+        content = {
+            "title": "Hand",
+            "note": "",
+            "seeds": [0],
+            "sets": {
+                "one": {"head": "", "folder": str(there / "snli-aflite"), "features": str(there / "features.npy")}
+            },
+            "models": {
+                "pmi": {"head": "PMI", "words": "hypothesis"},
+                "bert": {"head": "BERT", "blank": True, "settings": blank},
+            },
+            "tables": [table],
+        }
+        plan = from_table(Plan, content, "hand.toml")
+        reproduce(plan, out, machine=Machine(device="cpu", workers=0))
 
     def commands(self) -> dict[str, Callable[[Path], Any]]:
         results = next((self.root / "results").glob("*/*"))
@@ -125,9 +156,8 @@ class Kit:
             "train": self.trained,
             "report": lambda out: write_report([results, self.root / "unqover-few"], out / "report.html"),
             "export-scores": lambda out: build_score_set(results, out),
-            "difficulty --out": lambda out: difficulty(
-                [self.root / "predictions.jsonl"], str(self.root / "out/snli-aflite"), "train", out=out / "numbers.json"
-            ),
+            "difficulty --out": self.differing,
+            "tables": self.tabled,
         }
 
 

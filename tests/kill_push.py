@@ -88,9 +88,11 @@ class PushLoop:
 def pushed(folder: Path, url: str, *, fatal: int | None = None) -> None:
     """Push, and die right before one of the requests."""
     from huggingface_hub import constants
+    from huggingface_hub.utils import disable_progress_bars
     from huggingface_hub.utils._http import get_session
 
-    constants.ENDPOINT, constants.HF_HUB_DISABLE_XET, constants.HF_HUB_DISABLE_PROGRESS_BARS = url, True, True
+    disable_progress_bars()  # which are written to a file here, and that may not grow
+    constants.ENDPOINT, constants.HF_HUB_DISABLE_XET = url, True
     constants.HUGGINGFACE_CO_URL_TEMPLATE = url + "/{repo_id}/resolve/{revision}/{filename}"
     os.environ.update(HF_ENDPOINT=url, HF_TOKEN=TOKEN)
     seen: list[Any] = []
