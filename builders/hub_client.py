@@ -13,12 +13,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from builders.disk import told_when_full
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
-from builders.hub_errors import Asked, Unusable, ask, status_of, told, without_xet_elsewhere
+from builders.hub_errors import Asked, ask, status_of, told, without_xet_elsewhere
+from builders.hub_watch import Unusable
 from builders.locks import held
 
 if TYPE_CHECKING:
@@ -122,15 +123,16 @@ class Repository:
     def check_token(self) -> None:
         """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
 
-        def found() -> Mapping[str, Any]:
+        def found() -> str | None:
             try:
-                return self._api.whoami()
+                role: str | None = self._api.whoami().get("auth", {}).get("accessToken", {}).get("role")
             except Exception as error:  # asked too often, or a token that may not ask: proves nothing
                 if (error.status if isinstance(error, Unusable) else status_of(error)) in (200, 401, None):
                     raise
-                return {}
+                return None
+            return role
 
-        role = self._ask("find the owner of the token for", found).get("auth", {}).get("accessToken", {}).get("role")
+        role = self._ask("find the owner of the token for", found)
         if role == "read":
             raise HubError(f"the token can only read: pushing to {self.id} needs one with write access")
 

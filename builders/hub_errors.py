@@ -1,8 +1,8 @@
 """What goes wrong between us and a Hub, told in one line; requests that only read are repeated where that may help.
 
 The one place that knows how the client fails: huggingface_hub stands on requests (0.30), httpx (1) or httpx2 (2), and
-their errors have no base in common. While we ask, a hook on the client's session raises `Unusable` for answers that
-the client would wait for without limit, take for a missing file, or not see as wrong.
+their errors have no base in common. What they would wait for without limit or misunderstand, `builders.hub_watch`
+raises.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import contextlib
 import logging
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Literal, TypeVar
 
 from builders.errors import BuildError, HubError
+from builders.hub_watch import BUSY, Unanswered, Unusable, in_time, watched
 from unqover_data.errors import one_line
 
 Kind = Literal["dataset", "model"]
@@ -26,9 +27,8 @@ HUB = "https://huggingface.co"
 TRIES = 4  # of one request
 FIRST_PAUSE = 1.0  # seconds, doubled each time, where the server names none
 PATIENCE = 120.0  # seconds that the pauses of one request may take together
-_RESUMES = 5  # of one download in one try
-_BUSY = (429, 500, 502, 503, 504)
-_BROKEN = {"RemoteProtocolError", "ReadError", "ReadTimeout", "ChunkedEncodingError", "IncompleteRead"}
+_BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
+_SILENT = {"ReadTimeout"}  # of a server that takes a request and says nothing, or stops in the middle
 _BROKEN_SIGNS = ("Consistency check failed", "Connection aborted")  # of the client, and of requests
 _log = logging.getLogger(__name__)
 
@@ -63,14 +63,6 @@ class Asked:
         return f"{endpoint()}/{'datasets/' if self.kind == 'dataset' else ''}{self.repo}"
 
 
-class Unusable(Exception):
-    """An answer that is of no use: a status that means "later", a page of HTML, or one of too many cut downloads."""
-
-    def __init__(self, status: int, *, said: str = "", retry_after: float | None = None) -> None:
-        super().__init__(f"status {status} {said}".strip())
-        self.status, self.said, self.retry_after = status, said, retry_after
-
-
 def endpoint() -> str:
     """The Hub that is asked."""
     from huggingface_hub import constants
@@ -83,6 +75,14 @@ def offline() -> bool:
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
+
+
+def cache_folder(repo: str, kind: Kind) -> Path:
+    """Where the client's cache keeps a repository."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    return Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type=kind)
 
 
 def ask(action: Callable[[], T], asked: Asked) -> T:
@@ -100,7 +100,7 @@ def ask(action: Callable[[], T], asked: Asked) -> T:
     for attempt in range(1, TRIES + 1):
         with told(asked):
             try:
-                with _watched():
+                with watched():
                     return action()
             except Exception as error:
                 pause = _pause(error, attempt)
@@ -116,6 +116,7 @@ def ask(action: Callable[[], T], asked: Asked) -> T:
 def told(asked: Asked) -> Iterator[None]:
     """Turn whatever the Hub's client raises in the block into a `HubError` of one line without the token."""
     try:
+        in_time()
         yield
     except (BuildError, HubError):
         raise
@@ -152,15 +153,23 @@ def hub_line(error: BaseException, asked: Asked) -> str | None:
         if status := status_of(cause):
             return _status_line(status, getattr(cause, "server_message", None) or "", asked)
     if offline() and names & {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}:
-        return missing_offline(asked)
+        unset = f"cannot {asked.doing} {asked.repo}: HF_HUB_OFFLINE is set; run the same command with HF_HUB_OFFLINE=0"
+        return unset if asked.write else missing_offline(asked)
     cannot = f"cannot {asked.doing} {asked.repo}"
     if names & _BROKEN or any(sign in str(cause) for cause in causes for sign in _BROKEN_SIGNS):
-        return f"{cannot}: the connection to {endpoint()} broke off {_again()}"
+        return f"{cannot}: the connection to {endpoint()} broke off{_again(asked)}"
+    if names & _SILENT:
+        return (
+            f"{cannot}: {endpoint()} does not answer, or stopped in the middle; run the same command again later, and "
+            "what has arrived is not fetched anew"
+        )
     if names & {"JSONDecodeError", "FileMetadataError"}:
         return _no_hub(asked)
     if names & {"HTTPError", "TransportError", "RequestException", "ConnectionError", "EntryNotFoundError"}:
         reason = f"{type(causes[-1]).__name__}: {causes[-1]}"
-        return f"{cannot}: no answer from {endpoint()} ({reason}); check the network and HF_ENDPOINT"
+        known = not asked.write and cache_folder(asked.repo, asked.kind).is_dir()
+        fetched = "; HF_HUB_OFFLINE=1 takes what an earlier run has fetched" if known else ""
+        return f"{cannot}: no answer from {endpoint()} ({reason}); check the network and HF_ENDPOINT{fetched}"
     return None
 
 
@@ -186,7 +195,7 @@ def _unusable_line(answer: Unusable, asked: Asked) -> str:
             "page does; check the network and HF_ENDPOINT"
         )
     if answer.status == 206:
-        return f"cannot {asked.doing} {asked.repo}: the connection to {endpoint()} broke off {_again()}"
+        return f"cannot {asked.doing} {asked.repo}: the connection to {endpoint()} broke off{_again(asked)}"
     return _status_line(answer.status, answer.said, asked, answer.retry_after)
 
 
@@ -197,8 +206,10 @@ def _no_hub(asked: Asked) -> str:
     )
 
 
-def _again() -> str:
-    return "again and again; run the same command again, and what has arrived is not fetched anew"
+def _again(asked: Asked) -> str:
+    if asked.write:
+        return "; run the same command again, and what has arrived is not sent anew"
+    return " again and again; run the same command again, and what has arrived is not fetched anew"
 
 
 def _status_line(status: int, said: str, asked: Asked, wait: float | None = None) -> str:
@@ -225,54 +236,15 @@ def _status_line(status: int, said: str, asked: Asked, wait: float | None = None
     return f"{cannot}: {hub} answered {status}{reason}{later}"
 
 
-@contextlib.contextmanager
-def _watched() -> Iterator[None]:
-    """Look at each answer of the client's session in the block, and keep its warnings off the terminal."""
-    from huggingface_hub.utils._http import get_session  # `utils` has it, too, but not for mypy
-
-    resumed: Counter[str] = Counter()
-
-    def look(response: Any, *_: Any, **__: Any) -> None:
-        status, headers = response.status_code, response.headers
-        unclear = status in (403, 404) and "x-error-code" not in headers and "/resolve/" in str(response.url)
-        if status in _BUSY or unclear:  # a Hub says why, and what does not say so is not known to be missing
-            said = headers.get("x-error-message", "")
-            raise Unusable(status, said=said, retry_after=_seconds(headers.get("retry-after")))
-        page = "text/html" in headers.get("content-type", "") and response.request.method != "PUT"  # some storage's
-        if status == 200 and page and "x-repo-commit" not in headers:
-            raise Unusable(200)
-        if "range" in response.request.headers and response.request.method == "GET":
-            resumed[str(response.url)] += 1
-            if resumed[str(response.url)] > _RESUMES:
-                raise Unusable(206)
-
-    session: Any = get_session()
-    hooks = (session.hooks if hasattr(session, "hooks") else session.event_hooks)["response"]
-    client = logging.getLogger("huggingface_hub")
-    level = client.level
-    hooks.append(look)
-    client.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        hooks.remove(look)
-        client.setLevel(level)
-
-
 def _pause(error: BaseException, attempt: int) -> float | None:
     """Seconds after which to try again, None if that cannot help."""
     own: float = FIRST_PAUSE * 2 ** (attempt - 1)
     for cause in causes_of(error):
         if isinstance(cause, Unusable):
-            return (own if cause.retry_after is None else cause.retry_after) if cause.status in _BUSY else None
-        if _BROKEN & set(_type_names(cause)) or any(sign in str(cause) for sign in _BROKEN_SIGNS):
+            return (own if cause.retry_after is None else cause.retry_after) if cause.status in BUSY else None
+        if (_BROKEN | _SILENT) & set(_type_names(cause)) or any(sign in str(cause) for sign in _BROKEN_SIGNS):
             return own
     return None
-
-
-def _seconds(header: str | None) -> float | None:
-    """Seconds of a Retry-After header; None for a date."""
-    return float(header) if header is not None and header.isascii() and header.isdigit() else None
 
 
 def causes_of(error: BaseException) -> list[BaseException]:
@@ -281,7 +253,10 @@ def causes_of(error: BaseException) -> list[BaseException]:
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
         seen.append(cause)
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        if isinstance(cause, Unanswered):
+            cause = cause.lost
+        else:
+            cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return seen
 
 

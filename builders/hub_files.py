@@ -19,7 +19,7 @@ from typing import Any
 
 from builders.disk import told_when_full
 from builders.errors import HubError
-from builders.hub_errors import Asked, Kind, ask, missing_offline, offline, told, without_xet_elsewhere
+from builders.hub_errors import Asked, Kind, ask, cache_folder, missing_offline, offline, told, without_xet_elsewhere
 from builders.names import is_file_name
 from unqover_data.files import FileError
 
@@ -70,7 +70,7 @@ def fetch(repo: str, sha: str, names: Iterable[str], kind: Kind) -> Path:
     HubError
         If one is not there or cannot be fetched.
     """
-    folder = _folder(repo, kind) / "snapshots" / sha
+    folder = cache_folder(repo, kind) / "snapshots" / sha
     for name in names:
         _fetch_one(folder, name, Asked(f"fetch {name} of", repo, kind, sha))
     return folder
@@ -79,7 +79,7 @@ def fetch(repo: str, sha: str, names: Iterable[str], kind: Kind) -> Path:
 def fetch_matching(repo: str, sha: str, choose: Callable[[Sequence[str]], Sequence[str]], kind: Kind) -> Path:
     """As `fetch`, with the names that `choose` takes of all that the commit holds."""
     held = files_of(repo, sha, kind)
-    folder = _folder(repo, kind) / "snapshots" / sha
+    folder = cache_folder(repo, kind) / "snapshots" / sha
     for name in choose(list(held)):
         _fetch_one(folder, name, Asked(f"fetch {name} of", repo, kind, sha), size=held[name])
     return folder
@@ -93,6 +93,9 @@ def fetch_transformers(repo: str, sha: str) -> Path:
     """
 
     def choose(held: Sequence[str]) -> list[str]:
+        if "config.json" not in held:
+            adapter = ", but an adapter: merge it into its base model" if "adapter_config.json" in held else ""
+            raise HubError(f"{repo} at {sha[:12]} has no config.json, so it is no model of transformers{adapter}")
         side = [name for name in held if _SIDE_FILES.fullmatch(name) and not _NO_SIDE_FILES.fullmatch(name)]
         weights = next((name for name in _WEIGHTS if name in held), None)
         if weights is None:
@@ -152,7 +155,7 @@ def files_of(repo: str, sha: str, kind: Kind) -> dict[str, int]:
     if isinstance(held, dict):
         return held
     if offline():
-        folder = _folder(repo, kind) / "snapshots" / sha
+        folder = cache_folder(repo, kind) / "snapshots" / sha
         found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
         if kind == "dataset" or not found:
             raise HubError(missing_offline(asked))
@@ -243,13 +246,13 @@ def _blob(path: Path) -> Path:
 def remember(asked: Asked, sha: str) -> None:
     """Keep where a revision leads, in the place where the client looks for it."""
     if asked.revision and not _SHA.fullmatch(asked.revision):
-        _write(_folder(asked.repo, asked.kind) / "refs", asked.revision, sha)
+        _write(cache_folder(asked.repo, asked.kind) / "refs", asked.revision, sha)
 
 
 def recall(asked: Asked) -> str:
     """Return the commit to which a revision led when it was last asked for online; `HubError` if it never was."""
     revision = str(asked.revision)
-    folder = _folder(asked.repo, asked.kind)
+    folder = cache_folder(asked.repo, asked.kind)
     sha = revision
     if not _SHA.fullmatch(revision):
         with contextlib.suppress(OSError, ValueError):
@@ -261,22 +264,15 @@ def recall(asked: Asked) -> str:
 
 def note(asked: Asked, sha: str, what: str, facts: Any) -> None:
     """Keep what the Hub said of a commit."""
-    _write(_folder(asked.repo, asked.kind) / ".probesieve", f"{sha}-{what}.json", json.dumps(facts))
+    _write(cache_folder(asked.repo, asked.kind) / ".probesieve", f"{sha}-{what}.json", json.dumps(facts))
 
 
 def noted(asked: Asked, sha: str, what: str) -> Any:
     """Return what was kept of a commit, None for nothing."""
-    path = _folder(asked.repo, asked.kind) / ".probesieve" / f"{sha}-{what}.json"
+    path = cache_folder(asked.repo, asked.kind) / ".probesieve" / f"{sha}-{what}.json"
     with contextlib.suppress(OSError, ValueError):
         return json.loads(path.read_text(encoding="utf-8"))
     return None
-
-
-def _folder(repo: str, kind: Kind) -> Path:
-    from huggingface_hub import constants
-    from huggingface_hub.file_download import repo_folder_name
-
-    return Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type=kind)
 
 
 def _inside(folder: Path, name: str) -> Path:

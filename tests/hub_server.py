@@ -26,7 +26,7 @@ from tests.hub_store import Account, Answer, File, Kind, Repo, refusal
 class HubServer:
     """The server and all that it holds; a context manager that serves in a thread.
 
-    `hooks` are called as ``hook(method, path)`` under the lock; files named in `corrupt` are served wrong.
+    `hooks` are called as ``hook(method, path)`` under the lock.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class HubServer:
         self.log: list[tuple[str, str]] = []
         self.hooks: list[Callable[[str, str], Answer | None]] = []
         self.faults: list[Fault] = []
-        self.corrupt: set[str] = set()
+        self.stopped = False
         self.ranges = True  # whether a part of a file may be asked for
         self.lock = threading.RLock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
@@ -50,6 +50,11 @@ class HubServer:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Serve no more: whoever asks is refused the connection, and who has one loses it."""
+        self.stopped = True
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -120,6 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # else each answer waits some 40 ms
 
     def do_GET(self) -> None:
+        if self.hub.stopped:
+            self.close_connection = True
+            return
         body = self._body()
         target = urlsplit(self.path)
         self.query = {name: values[0] for name, values in parse_qs(target.query).items()}
@@ -345,8 +353,6 @@ class _Handler(BaseHTTPRequestHandler):
         if file is None:
             raise Answer(404, {}, x_error_code="EntryNotFound", x_error_message=path, x_repo_commit=sha)
         content = file.content
-        if path in self.hub.corrupt:
-            content = content[:-1] + bytes([content[-1] ^ 1])
         named = f"inline; filename*=UTF-8''{quote(path.split('/')[-1])}"
         headers = {"ETag": f'"{file.etag}"', "X-Repo-Commit": sha, "X-Linked-Etag": f'"{file.etag}"'}
         headers |= {

@@ -38,6 +38,7 @@ from unqover_data.released_sums import COMMIT, SUMS
 
 BASE_URL = f"https://raw.githubusercontent.com/allenai/unqover/{COMMIT}/word_lists"
 _TRIES = 4
+_YES = ("1", "ON", "YES", "TRUE")  # as the Hub's client reads HF_HUB_OFFLINE
 _LONGEST_PAUSE = 60.0  # seconds
 
 _SLOT = re.compile(r"\[([^\[\]]+)\]")
@@ -133,7 +134,7 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
     Raises
     ------
     NotFetchedError
-        If there is no network, or if a file is not the one that was pinned.
+        If there is no network, if HF_HUB_OFFLINE is set and a file is not there, or if one is not what was pinned.
     """
     if cache is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "probesieve"
@@ -142,6 +143,13 @@ def download(*, cache: Path | None = None, base_url: str = BASE_URL, sums: Mappi
         target = folder / path
         if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == expected:
             continue
+        if os.environ.get("HF_HUB_OFFLINE", "").upper() in _YES:
+            raise NotFetchedError(
+                [
+                    f"--lists released: HF_HUB_OFFLINE is set and {path} was not fetched before; run the same command "
+                    "once with HF_HUB_OFFLINE=0, or pass a folder"
+                ]
+            )
         try:
             data = _get(f"{base_url}/{path}")
         except (OSError, http.client.HTTPException) as error:

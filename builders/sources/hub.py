@@ -12,6 +12,7 @@ from builders.errors import HubError
 from builders.hub import resolve_revision
 from builders.hub_errors import Asked, ask, missing_offline, offline
 from builders.hub_files import fetch, note, noted
+from builders.prepared import prepare, whole_builder
 from builders.sources.arrange import check_filtered
 from builders.sources.declared import check_declared
 from builders.sources.raw import RawSource, innermost, listed
@@ -87,7 +88,8 @@ def _as_prepared(asked: Asked, spec: SourceSpec) -> tuple[Any, list[str]]:
     if not isinstance(made, dict):
         raise HubError(missing_offline(asked))
     files = made.pop("images", [])
-    builder = Cache(repo_id=name, dataset_name=name.split("/")[-1], hash=sha, **made)
+    what = {"repo_id": name, "dataset_name": name.split("/")[-1], "hash": sha, **made}
+    builder = whole_builder(lambda: Cache(**what), name)
     if not Path(builder.cache_dir, "dataset_info.json").is_file():
         raise HubError(missing_offline(asked))
     return _loaded(builder, f"{name} at {sha[:12]}"), files
@@ -112,7 +114,7 @@ def _builder(asked: Asked, config: str | None) -> Any:
 
     def built() -> Any:
         try:
-            return load_dataset_builder(asked.repo, config, revision=asked.revision)
+            return whole_builder(lambda: load_dataset_builder(asked.repo, config, revision=asked.revision), asked.repo)
         except ValueError as error:
             known = _configs(asked.repo, str(asked.revision))
             if known and config not in known:
@@ -134,8 +136,7 @@ def _configs(name: str, sha: str) -> list[str]:
 
 def _loaded(builder: Any, what: str) -> Any:
     try:
-        builder.download_and_prepare()
-        return builder.as_dataset()
+        return prepare(builder)
     except Exception as error:  # as above
         cause = innermost(error)
         raise HubError(f"{what} cannot be loaded: {type(cause).__name__}: {one_line(cause)}") from error

@@ -271,7 +271,7 @@ def _check(how: How, options: ClassifierOptions) -> None:
     ):
         if value is not None and value < least:
             raise EvaluationError(f"{name} must be at least {least}, not {value}")
-    backend_arguments(engine.backend, engine.workers)
+    backend_arguments(engine.backend, how.shards_at_once)
     if not 0 <= options.broken_share <= 1:
         raise EvaluationError(f"--broken-share must be from 0 to 1, not {options.broken_share}")
 

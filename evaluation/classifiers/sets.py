@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from builders.embedded import check_embedded
 from builders.filtered import CONFIGS
+from builders.prepared import rows_of_parquet
 from builders.sources.spec import IMAGE
 from evaluation.built_sets import BuiltSet
 from evaluation.classifiers.matching import Rows
@@ -240,12 +241,12 @@ def _texts(files: dict[str, list[Path]]) -> Dataset:
 
 
 def _images(files: dict[str, list[Path]]) -> Dataset:
-    from datasets import Dataset, Image
+    from datasets import Image
 
     from builders.progress import without_bars_of_datasets
 
     with without_bars_of_datasets():
-        rows = Dataset.from_parquet([str(file) for paths in files.values() for file in paths])
+        rows = rows_of_parquet([file for paths in files.values() for file in paths])
     return rows.cast_column(IMAGE, Image())
 
 

@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import torch
+from safetensors.torch import load_file
 
-from builders.aflite import build_aflite
+from builders.aflite import Machine, build_aflite
 from builders.errors import BuildError
 from builders.folder import Built, verify_folder
 from builders.specs import load_spec
 from builders.workspace import Workspace
+from evaluation.classifiers.blank import write_blank_bert
+from tests.builders.filtered_sets import spec_of, write_source
 
 REPOSITORY = Path(__file__).parents[2]
 SMALL = [
@@ -180,6 +184,19 @@ def test_two_builds_do_not_work_in_one_folder(tmp_path: Path) -> None:
 def test_esim_without_a_warmup_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="no ready-made weights"):
         build_aflite(load_spec("planted-nli", [*SMALL, "share=0.0"]), tmp_path)
+
+
+def test_an_encoder_in_a_pickle_with_code_is_refused_and_nothing_is_built(tmp_path: Path) -> None:
+    encoder = write_blank_bert(tmp_path / "encoder", ["a", "b"], seed=0, layers=1, width=64, max_length=32)
+    weights = load_file(encoder / "model.safetensors")
+    (encoder / "model.safetensors").unlink()
+    torch.save({**weights, "hook": json.dumps}, encoder / "pytorch_model.bin")
+    write_source(tmp_path / "source")
+    for share in (0.0, 0.2):
+        spec = spec_of(f"encoder.model={encoder}", "encoder.max_length=32", "encoder.pooling=mean", f"share={share}")
+        with pytest.raises(BuildError, match=r"a pickle that holds more than tensors \(json.dumps\): it is refused"):
+            build_aflite(spec, tmp_path / "out", source=tmp_path / "source", machine=Machine(device="cpu", workers=0))
+    assert list((tmp_path / "out").rglob("manifest.json")) == []
 
 
 def test_a_share_that_leaves_nothing_is_refused(tmp_path: Path) -> None:

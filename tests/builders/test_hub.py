@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 from builders.folder import MANIFEST
+from tests.hub_faults import Fault
 from tests.hub_fixtures import (
     CARD,
     NEW,
@@ -158,17 +159,19 @@ def test_what_comes_back_wrong_is_reported(hub: HubServer, make_folder: Make, ru
     data, home = "qa/test-00000-of-00001.parquet", tmp_path / "home"
     folder = make_folder()
     verify = {"do": "verify", "repo": REPO, "revision": "v1.0.0", "folder": str(folder)}
-    hub.corrupt = {data}
+    hub.faults = [Fault("GET", f"/{data}$", corrupt=True)]
     error(run_steps(push(folder))[0], "tag v1.0.0", "other bytes", data)
 
-    hub.corrupt = set()
+    hub.faults.clear()
     cached, right = run_steps(load("v1.0.0"), verify, home=home)
     assert cached["result"] == OLD
     assert right["result"] == hub.repos[REPO].resolve("v1.0.0")
-    hub.corrupt = {"README.md"}  # the right one is in the cache now and must not be what is compared
+    hub.faults = [
+        Fault("GET", "/README.md$", corrupt=True)
+    ]  # the right one is in the cache now and must not be what is compared
     error(run_steps(verify, home=home)[0], "revision v1.0.0", "other bytes", "README.md")
 
-    hub.corrupt = set()
+    hub.faults.clear()
     card = (folder / "README.md").read_bytes()
 
     def lose() -> None:  # the commit that the Hub made lacks a file

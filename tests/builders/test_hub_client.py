@@ -18,7 +18,7 @@ from tests.hub_fixtures import (
     resolve,
 )
 from tests.hub_server import HubServer
-from tests.hub_store import refusal
+from tests.hub_store import Answer, refusal
 
 
 def test_tokens_and_rights(hub: HubServer, make_folder: Make, run_steps: Run) -> None:
@@ -107,6 +107,11 @@ def test_private_repositories(hub: HubServer, make_folder: Make, run_steps: Run)
     before = hub.writes()
     error(run_steps(push(make_folder("1.2.0"), private=True))[0], "is public", "--private")
     assert hub.writes() == before
+
+
+def test_an_owner_of_the_token_that_no_hub_names(hub: HubServer, make_folder: Make, run_steps: Run) -> None:
+    hub.hooks.append(lambda how, path: Answer(200, [1]) if path.endswith("/whoami-v2") else None)
+    error(run_steps(push(make_folder()))[0], f"find the owner of the token for {REPO}: {hub.url} answers, but not as a")
 
 
 def test_no_answer_at_all(hub: HubServer, make_folder: Make, run_steps: Run) -> None:

@@ -131,6 +131,53 @@ def test_a_server_that_is_never_content_is_asked_within_bounds(hub_here: HubServ
     assert len(hub_here.faults[0].seen) < 30
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "named"),
+    [
+        ("GET", r"/revision/v1$", "cannot find org/tiny: "),
+        ("GET", r"/revision/[0-9a-f]{40}$", "cannot list the files of org/tiny: "),
+        ("HEAD", r"/tokenizer.json$", "cannot fetch tokenizer.json of org/tiny: "),
+        ("GET", r"/model.safetensors$", "cannot fetch model.safetensors of org/tiny: "),
+    ],
+)
+def test_a_server_that_takes_a_request_and_never_answers_is_given_up(
+    hub_here: HubServer, sha: str, monkeypatch: pytest.MonkeyPatch, method: str, path: str, named: str
+) -> None:
+    monkeypatch.setattr("builders.hub_watch.SILENCE", 0.2)
+    hub_here.faults.append(Fault(method, path, slow=60))
+    with pytest.raises(HubError) as caught:
+        fetch_transformers(MODEL, pin_model(MODEL, "v1"))
+    line = str(caught.value)
+    assert line.startswith(f"{named}{hub_here.url} does not answer, or stopped in the middle; run the same command")
+    assert len(hub_here.faults[0].seen) == hub_errors.TRIES
+
+
+def test_what_the_client_asks_without_a_limit_gets_one(
+    hub_here: HubServer, sha: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It repeats such a request on its own; what is left of that are our tries."""
+    from huggingface_hub import HfApi
+
+    monkeypatch.setattr("builders.hub_watch.SILENCE", 0.2)
+    asked = hub_errors.Asked("list the tree of", MODEL, "model")
+    hub_here.faults += [Fault("GET", path, slow=60) for path in ("/tree/", "/refs")]
+    for action in (lambda: list(HfApi().list_repo_tree(MODEL)), lambda: HfApi().list_repo_refs(MODEL)):
+        with pytest.raises(HubError, match="does not answer"):
+            hub_errors.ask(action, asked)
+    assert [len(fault.seen) for fault in hub_here.faults] == [hub_errors.TRIES] * 2
+    with pytest.raises(HubError, match="does not answer"), hub_errors.told(asked):
+        HfApi().list_repo_refs(MODEL)
+
+
+def test_what_is_no_model_is_told_before_it_is_fetched(hub_here: HubServer, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/adapter_config.json").write_text("{}", encoding="utf-8")
+    sha = hub_here.publish("org/adapter", tmp_path / "x", kind="models")
+    with pytest.raises(HubError, match=r"has no config.json, so it is no model of transformers, but an adapter: merge"):
+        fetch_transformers("org/adapter", sha)
+    assert not [path for _, path in hub_here.log if "/resolve/" in path]
+
+
 def test_the_pauses_are_those_asked_for_and_bounded(
     hub_here: HubServer, sha: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ def test_what_is_damaged_in_the_cache_is_fetched_anew(
             path.resolve().write_bytes(path.read_bytes()[:-5])
         again = find_built(REPO)
         assert [path.read_bytes() for path in (again.folder / "manifest.json", *again.files(FILES))] == whole
-    hub_here.corrupt.add(FILES[0])  # and never right again
+    hub_here.faults.append(Fault("GET", f"/{FILES[0]}$", corrupt=True))  # and never right again
     paths[1].resolve().write_bytes(b"")
     with pytest.raises(HubError, match=rf"{FILES[0]} of {REPO} arrives damaged"):
         find_built(REPO).files(FILES)

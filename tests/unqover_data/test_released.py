@@ -232,6 +232,16 @@ def test_without_a_network_the_message_says_what_to_do(tmp_path: Path) -> None:
         download(cache=tmp_path, base_url="http://127.0.0.1:9", sums={"a": "0"})
 
 
+def test_offline_nothing_is_asked(
+    server: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, asked = server
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(NotFetchedError, match=r"HF_HUB_OFFLINE is set and a/b was not fetched before; run the same"):
+        download(cache=tmp_path, base_url=url, sums={"a/b": "0000"})
+    assert asked == []
+
+
 SHARED = Path(__file__).parents[3] / "shared" / "unqover-released"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.embedded import check_embedded
+from builders.prepared import rows_of_parquet
 from builders.sources.places import visible_files
 from evaluation.classifiers.ood.spec import OodSpec
 from evaluation.errors import EvaluationError
@@ -78,11 +79,11 @@ def images_of_parquet(files: Sequence[Path], spec: OodSpec) -> Dataset:
     BuildError
         If an image has no bytes.
     """
-    from datasets import ClassLabel, Dataset
+    from datasets import ClassLabel
 
     layout = spec.layouts[0]
     try:
-        rows = Dataset.from_parquet([str(file) for file in files])
+        rows = rows_of_parquet(files)
     except Exception as error:  # of `datasets`, whose errors have no base in common
         raise EvaluationError(f"{files[0].name} cannot be read as Parquet: {' '.join(str(error).split())}") from error
     if missing := [column for column in layout.values() if column not in rows.column_names]:

@@ -117,6 +117,7 @@ def test_images_of_the_hub(hub: HubServer, tmp_path: Path) -> None:
     put(hub, {"train.parquet": parquet(Dataset.from_dict(rows, features=features))}, "org/pets")
     fields = {"id": "org/pets", "inputs": {"image": "img"}, "label": "fine"}
     (outcome,) = read(hub, tmp_path, {"spec": fields})
+    assert read(hub, tmp_path, {"spec": fields}, endpoint="http://127.0.0.1:9", offline=True) == [outcome]
     train = outcome["result"]["splits"]["train"]
     assert (train["names"], train["pixels"], train["columns"]) == (
         ["cat", "dog"],
@@ -255,6 +256,7 @@ def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_
         ("/tree/", {"status": 403}),
         ("/tree/", {"html": True}),
         ("/tree/", {"cut": -1}),
+        ("/tree/", {"slow": 60}),
         ("/README.md$", {"status": 403}),
         ("/README.md$", {"status": 404}),
         ("/README.md$", {"status": 500}),
@@ -269,8 +271,9 @@ def test_offline_reads_what_an_earlier_run_read(hub: HubServer, snli: Repo, tmp_
     ids=str,
 )
 def test_every_fault_is_one_line_and_a_later_run_heals(
-    hub_here: HubServer, snli: Repo, path: str, fault: dict[str, Any]
+    hub_here: HubServer, snli: Repo, monkeypatch: pytest.MonkeyPatch, path: str, fault: dict[str, Any]
 ) -> None:
+    monkeypatch.setattr("builders.hub_watch.SILENCE", 0.3)
     card = {"README.md": File(b"---\nlicense: mit\n---\nRows.\n", lfs=False)}
     put(hub_here, snli.commits[snli.resolve("v1")].files | card)
     hub_here.faults.append(Fault("GET|HEAD", path, **fault))
@@ -286,6 +289,27 @@ def test_every_fault_is_one_line_and_a_later_run_heals(
     assert len(hub_here.faults[0].seen) < 40
     hub_here.faults.clear()
     assert read_hub(asked).splits["train"]["hypothesis"][:] == ["h0", "h1", "h2", "h3"]
+
+
+@pytest.mark.parametrize("name", ["snli-train.arrow", "dataset_info.json"])
+def test_what_was_prepared_and_is_damaged_is_never_read(
+    hub_here: HubServer, snli: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    asked = SourceSpec(**spec(revision="v1"))
+    whole = read_hub(asked).splits["train"].to_dict()
+    (prepared,) = (tmp_path / "home/datasets").rglob(name)
+    content = prepared.read_bytes()
+    damaged = content.replace(b"h1", b"h2") if name.endswith(".arrow") else content[:-9]
+    assert damaged != content
+    for step in ("online", "offline", "healed", "offline again"):
+        if step in ("online", "offline"):
+            prepared.write_bytes(damaged)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", step.startswith("offline"))
+        if step == "offline":
+            with pytest.raises(HubError, match=r"cannot load org/snli at .* run the same command once with HF_HUB_OFF"):
+                read_hub(asked)
+        else:
+            assert read_hub(asked).splits["train"].to_dict() == whole
 
 
 def test_images_and_data_outside_of_the_repository(hub: HubServer, tmp_path: Path) -> None:
