@@ -63,25 +63,16 @@ def push_folder(
     repo = Repository(repo_id, write=True)
     repo.check_token()
     plan, payload = make_plan(repo, payload, private=private)
-    tag = f"v{plan.version}"
     if create_pr and plan.continued:
-        raise HubError(f"main of {repo_id} holds these files already: push without --create-pr to set {tag}")
+        raise HubError(f"main of {repo_id} holds these files already: push without --create-pr to set v{plan.version}")
     if dry_run:
         return plan
-    if plan.sha is None:
-        created = repo.create(private=private)
-        plan = replace(plan, sha=created.sha, private=created.private)
-    sha, pull_request = str(plan.sha), None
-    if not plan.continued and not plan.published:
-        sha, pull_request = _commit(repo, payload, plan, parent=sha, create_pr=create_pr)
-    if not plan.published and not pull_request:
-        repo.tag(tag, sha)
-        plan = replace(plan, tag=tag, tagged=True, url=f"{repo.url}/tree/{tag}")
-    load_back = plan.bytes <= LOADED_BACK if verify is None else verify
+    done = _send(repo, payload, plan, create_pr=create_pr)
+    load_back = done.bytes <= LOADED_BACK if verify is None else verify
     if load_back:
-        _compare_sums(repo, sha, payload.files, f"the pull request {pull_request}" if pull_request else f"tag {tag}")
-    done = replace(plan, dry_run=False, sha=sha, loaded_back=load_back)
-    return replace(done, pull_request=pull_request, url=pull_request) if pull_request else done
+        what = f"the pull request {done.pull_request}" if done.pull_request else f"tag {done.tag}"
+        _compare_sums(repo, str(done.sha), payload.files, what)
+    return replace(done, loaded_back=load_back)
 
 
 def resolve_revision(repo_id: str, revision: str = "main") -> str:
@@ -137,15 +128,31 @@ def verify_revision(folder: Path, repo_id: str, revision: str) -> str:
     return sha
 
 
-def _commit(
-    repo: Repository, payload: Payload, plan: PushResult, *, parent: str, create_pr: bool
-) -> tuple[str, str | None]:
+def _send(repo: Repository, payload: Payload, plan: PushResult, *, create_pr: bool) -> PushResult:
+    """Do what a plan says, but for what is done already; say what was done."""
+    plan = replace(plan, dry_run=False)
+    if plan.published:
+        return plan
+    if plan.sha is None:
+        created = repo.create(private=plan.private)
+        plan = replace(plan, sha=created.sha, private=created.private)
+    if not plan.continued:
+        sha, pull_request = _commit(repo, payload, plan, create_pr=create_pr)
+        plan = replace(plan, sha=sha)
+        if pull_request:
+            return replace(plan, pull_request=pull_request, url=pull_request)
+    tag = f"v{plan.version}"
+    repo.tag(tag, str(plan.sha))
+    return replace(plan, tag=tag, tagged=True, url=f"{repo.url}/tree/{tag}")
+
+
+def _commit(repo: Repository, payload: Payload, plan: PushResult, *, create_pr: bool) -> tuple[str, str | None]:
     """Send the folder in one commit, see that it lists what it should, give its sha and the pull request."""
     sha, pull_request = repo.commit(
         f"Publish version {plan.version}",
         add=payload.files,
         delete=plan.deleted,
-        parent=parent,
+        parent=str(plan.sha),
         create_pr=create_pr,
     )
     if different := payload.differs_from(repo.files(sha)):

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from builders.disk import told_when_full
 from builders.errors import BuildError, HubError
 from builders.folder import sha256
 from builders.hub_errors import Asked, ask, status_of, told, without_xet_elsewhere
+from builders.hub_watch import Unusable
 from builders.locks import held
 
 if TYPE_CHECKING:
@@ -120,13 +122,17 @@ class Repository:
 
     def check_token(self) -> None:
         """Raise `HubError` if the Hub does not know the token, or knows that it can only read."""
-        role = None
-        with self._told("find the owner of the token for"):
+
+        def found() -> str | None:
             try:
-                role = self._api.whoami().get("auth", {}).get("accessToken", {}).get("role")
+                role: str | None = self._api.whoami().get("auth", {}).get("accessToken", {}).get("role")
             except Exception as error:  # asked too often, or a token that may not ask: proves nothing
-                if status_of(error) in (401, None):
+                if (error.status if isinstance(error, Unusable) else status_of(error)) in (200, 401, None):
                     raise
+                return None
+            return role
+
+        role = self._ask("find the owner of the token for", found)
         if role == "read":
             raise HubError(f"the token can only read: pushing to {self.id} needs one with write access")
 
@@ -193,11 +199,12 @@ class Repository:
         with _scratch() as folder:
 
             def download() -> Path:
-                return Path(
-                    self._api.hf_hub_download(
-                        self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+                with told_when_full(folder):
+                    return Path(
+                        self._api.hf_hub_download(
+                            self.id, name, repo_type="dataset", revision=sha, local_dir=folder, force_download=True
+                        )
                     )
-                )
 
             yield self._ask(f"load {name} of", download)
 
@@ -236,7 +243,13 @@ class Repository:
         for one in additions:  # the client's own sums, which it took now
             if one.upload_info.sha256.hex() != add[one.path_in_repo].sha256:
                 raise BuildError(f"{one.path_in_repo} was changed during the push; nothing was sent: push again")
-        with self._told("open a pull request on" if create_pr else "commit to"):
+        doing = "open a pull request on" if create_pr else "commit to"
+        self._ask(  # which may be repeated, while a commit may not; what has arrived is not sent anew
+            doing,
+            lambda: self._api.preupload_lfs_files(self.id, additions, repo_type="dataset", create_pr=create_pr),
+            write=True,
+        )
+        with self._told(doing):
             commit = self._api.create_commit(
                 self.id,
                 operations=[*deletions, *additions],
@@ -251,21 +264,23 @@ class Repository:
         """Tag a commit and see that the tag leads to it; one that someone else made meanwhile is an error."""
         from huggingface_hub.errors import HfHubHTTPError
 
-        with self._told(f"set tag {name} on"):
+        def tagged() -> None:
             try:
                 self._api.create_tag(self.id, tag=name, revision=sha, repo_type="dataset")
             except HfHubHTTPError as error:
                 if status_of(error) != 409:
                     raise
+
+        self._ask(f"set tag {name} on", tagged, write=True)
         if (found := self.resolve(name)) != sha:
             raise HubError(
                 f"tag {name} of {self.id} was set by someone else meanwhile, at {found[:12]}; tags are never "
                 f"moved, so commit {sha[:12]} stays untagged: build a higher version and push that"
             )
 
-    def _ask(self, doing: str, action: Callable[[], T]) -> T:
-        """Ask what changes nothing, again where that may help; see `builders.hub_errors`."""
-        return ask(action, Asked(doing, self.id, "dataset"))
+    def _ask(self, doing: str, action: Callable[[], T], *, write: bool = False) -> T:
+        """Ask for what may be done twice, again where that may help; see `builders.hub_errors`."""
+        return ask(action, Asked(doing, self.id, "dataset", write=write))
 
     def _told(self, doing: str) -> contextlib.AbstractContextManager[None]:
         """Turn whatever the client raises into a `HubError` of one line without the token."""

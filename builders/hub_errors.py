@@ -157,7 +157,7 @@ def hub_line(error: BaseException, asked: Asked) -> str | None:
         return unset if asked.write else missing_offline(asked)
     cannot = f"cannot {asked.doing} {asked.repo}"
     if names & _BROKEN or any(sign in str(cause) for cause in causes for sign in _BROKEN_SIGNS):
-        return f"{cannot}: the connection to {endpoint()} broke off {_again()}"
+        return f"{cannot}: the connection to {endpoint()} broke off{_again(asked)}"
     if names & _SILENT:
         return (
             f"{cannot}: {endpoint()} does not answer, or stopped in the middle; run the same command again later, and "
@@ -195,7 +195,7 @@ def _unusable_line(answer: Unusable, asked: Asked) -> str:
             "page does; check the network and HF_ENDPOINT"
         )
     if answer.status == 206:
-        return f"cannot {asked.doing} {asked.repo}: the connection to {endpoint()} broke off {_again()}"
+        return f"cannot {asked.doing} {asked.repo}: the connection to {endpoint()} broke off{_again(asked)}"
     return _status_line(answer.status, answer.said, asked, answer.retry_after)
 
 
@@ -206,8 +206,10 @@ def _no_hub(asked: Asked) -> str:
     )
 
 
-def _again() -> str:
-    return "again and again; run the same command again, and what has arrived is not fetched anew"
+def _again(asked: Asked) -> str:
+    if asked.write:
+        return "; run the same command again, and what has arrived is not sent anew"
+    return " again and again; run the same command again, and what has arrived is not fetched anew"
 
 
 def _status_line(status: int, said: str, asked: Asked, wait: float | None = None) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from builders.disk import told_when_full
 from builders.errors import HubError
 from builders.hub_errors import Asked, Kind, ask, cache_folder, missing_offline, offline, told, without_xet_elsewhere
 from builders.names import is_file_name
@@ -189,7 +190,8 @@ def _fetch_one(folder: Path, name: str, asked: Asked, size: int | None = None) -
     from huggingface_hub import hf_hub_download
 
     def download() -> None:
-        hf_hub_download(asked.repo, name, revision=asked.revision, repo_type=asked.kind, library_name="probesieve")
+        with told_when_full(path):
+            hf_hub_download(asked.repo, name, revision=asked.revision, repo_type=asked.kind, library_name="probesieve")
 
     for _ in range(2):  # what arrives damaged is fetched once more
         ask(download, asked)

@@ -88,7 +88,8 @@ class _Send:
         self._send = send
 
     def __call__(self, request: Any, **options: Any) -> Any:
-        most = SILENCE if _watches or request.method in ("GET", "HEAD") else _SILENCE_OF_WRITES
+        sends = request.method == "PUT" or not (_watches or request.method in ("GET", "HEAD"))
+        most = _SILENCE_OF_WRITES if sends else SILENCE
         if hasattr(request, "extensions"):  # httpx
             limits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
             request.extensions["timeout"] = {kind: min(value or most, most) for kind, value in limits.items()}
@@ -127,7 +128,8 @@ class _Watch:
         if status in BUSY or unclear:  # a Hub says why, and what does not say so is not known to be missing
             said = headers.get("x-error-message", "")
             raise Unusable(status, said=said, retry_after=_seconds(headers.get("retry-after")))
-        if status == 200 and "text/html" in headers.get("content-type", "") and "x-repo-commit" not in headers:
+        page = "text/html" in headers.get("content-type", "") and request.method != "PUT"  # some storage's answer
+        if status == 200 and page and "x-repo-commit" not in headers:
             raise Unusable(200)
         if "range" in request.headers and request.method == "GET":
             self._resumed[str(request.url)] += 1

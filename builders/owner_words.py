@@ -14,9 +14,9 @@ SECTION = """
 <!-- owner: begin -->
 <!-- owner: end -->
 """
-_MARK = re.compile(
-    rb"^[ \t]*<!--[ \t]*owner:[ \t]*(begin|end)[ \t]*-->[ \t]*(?:\r?\n|\Z)", re.IGNORECASE | re.MULTILINE
-)
+_SIGN = rb"<!--[ \t]*owner:[ \t]*(begin|end)[ \t]*-->"
+_ANYWHERE = re.compile(_SIGN, re.IGNORECASE)
+_MARK = re.compile(rb"^[ \t]*" + _SIGN + rb"[ \t]*(?:\r?\n|\Z)", re.IGNORECASE | re.MULTILINE)
 
 
 class SectionError(ValueError):
@@ -29,8 +29,8 @@ def words(card: bytes) -> bytes:
     Raises
     ------
     SectionError
-        If there is anything but one begin with one end behind it, so that nobody can say what is the owner's, or if
-        the words are not UTF-8, which the Hub's client does not send.
+        If there is anything but one begin with one end behind it, or none of the marks is alone in its line, so that
+        nobody can say what is the owner's, or if the words are not UTF-8, which the Hub's client does not send.
 
     Examples
     --------
@@ -78,6 +78,10 @@ def _section(card: bytes) -> tuple[int, int] | None:
     if kinds == [b"begin", b"end"]:
         return marks[0].end(), marks[1].start()
     if not kinds:
+        if stray := _ANYWHERE.search(card):
+            line = card.count(b"\n", 0, stray.start()) + 1
+            stands = f"{stray[1].decode()} in line {line}"
+            raise SectionError(f"each mark of the owner's section must be alone in its line, and {stands} is not")
         return None
     lines = [card.count(b"\n", 0, mark.start()) + 1 for mark in marks]
     stand = ", ".join(f"{kind.decode()} in line {line}" for kind, line in zip(kinds, lines, strict=True))

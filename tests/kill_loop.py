@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import io
 import json
 import os
-import resource
 import shutil
 import signal
 import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ import torch
 import transformers
 
 from builders.aflite import Machine, build_aflite
-from builders.errors import BuildError
 from builders.features.transformer import TransformerSettings
 from builders.planted import LABELS
 from builders.refilter import refilter
@@ -45,10 +43,13 @@ from evaluation.models import resolve_model
 from evaluation.probe_sets import open_probe_set
 from evaluation.report import write_report
 from evaluation.run import Engine, Options, evaluate
-from tests.builders.filtered_sets import spec_of, write_features, write_source
+from probesieve.eval_commands import difficulty
+from tests.builders.filtered_sets import SIZES, spec_of, write_features, write_source
 from tests.evaluation.classifiers import training_sets
 from tests.evaluation.classifiers.exact_models import save_tokenizer
 from tests.evaluation.conftest import LISTS, tokenizer_of
+from tests.kill_children import Done, forked, limited
+from tests.kill_push import PushLoop
 from unqover_data import read_toml
 
 CPU = Engine(device="cpu", batch_size=8)
@@ -70,6 +71,7 @@ class Kit:
         labels = write_source(self.root / "source")
         write_features(self.root / "features.npy", labels, easy_share=0.4)
         self.filtered(self.root / "out")
+        self._predictions(SIZES["train"])
         training_sets.build(self.root / "training")
         write_blank_bert(self.root / "blank", training_sets.WORDS, seed=0, layers=1, width=64, max_length=32)
         self._models()
@@ -87,6 +89,10 @@ class Kit:
         config = transformers.BertConfig(vocab_size=words, id2label=dict(enumerate(LABELS)), **sizes)
         transformers.BertForSequenceClassification(config).save_pretrained(self.root / "classifier")
 
+    def _predictions(self, rows: int) -> None:
+        lines = [json.dumps({"source_index": row, "prediction": LABELS[row % 3]}) for row in range(rows)]
+        (self.root / "predictions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
     def filtered(self, out: Path, *more: str, **options: Any) -> Path:
         spec = spec_of("filter.tau=0.7", "filter.n=100", *more)
         source, features = self.root / "source", self.root / "features.npy"
@@ -101,6 +107,12 @@ class Kit:
         evaluate_classifier(
             str(self.root / "classifier"), str(self.root / "out/snli-aflite"), ClassifierOptions(), **how
         )
+
+    def differing(self, out: Path) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):  # what a command says is no file of its own
+            difficulty(
+                [self.root / "predictions.jsonl"], str(self.root / "out/snli-aflite"), "train", out=out / "numbers.json"
+            )
 
     def trained(self, out: Path) -> None:
         data = training_subset(find_built(str(self.root / "training/snli-aflite")), "full")
@@ -121,7 +133,7 @@ class Kit:
             "train": self.trained,
             "report": lambda out: write_report([results, self.root / "unqover-few"], out / "report.html"),
             "export-scores": lambda out: build_score_set(results, out),
-            "difficulty --out": lambda out: store.write_json(out / "numbers.json", {"rows": list(range(3000))}),
+            "difficulty --out": self.differing,
         }
 
 
@@ -134,51 +146,22 @@ def main() -> None:
     args = parser.parse_args()
     store.ROWS_PER_SHARD = 60
     with tempfile.TemporaryDirectory() as name:
+        tempfile.tempdir = name  # of which a push must leave nothing
         kit = Kit(Path(name) / "kit")
         kit.root.mkdir()
         done = forked(kit.make)
         if done.code:
             sys.exit(done.said)
-        for command, run in kit.commands().items():
+        commands: dict[str, Callable[[], Loop | PushLoop]] = {
+            command: functools.partial(Loop, command, run, Path(name)) for command, run in kit.commands().items()
+        }
+        commands["push"] = lambda: PushLoop(kit.root / "unqover-few")
+        for command, looped in commands.items():
             if args.only is None or command in args.only:
-                loop = Loop(command, run, Path(name))
+                loop = looped()
                 faults = loop.kills(args.moments) + loop.full_disk(args.full_disks)
                 facts = {"command": command, "changes": loop.changes, "moments": loop.moments, "faults": faults}
                 print(json.dumps(facts), flush=True)
-
-
-class Done:
-    """How a child ended, what it wrote, and how long it took."""
-
-    def __init__(self, code: int, said: str, seconds: float) -> None:
-        self.code, self.said, self.seconds = code, said, seconds
-
-
-def forked(run: Callable[[], Any], *, after: float | None = None) -> Done:
-    """Run in a child; kill it after so many seconds."""
-    start = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as output:
-        if not (child := os.fork()):
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
-            code = 1
-            try:
-                run()
-                code = 0
-            except BuildError as error:
-                print(error, flush=True)
-                code = 2
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                os._exit(code)
-        if after is not None:
-            time.sleep(after)
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        output.seek(0)
-        return Done(os.waitstatus_to_exitcode(status), output.read(), time.perf_counter() - start)
 
 
 class Loop:
@@ -295,23 +278,6 @@ def counted(folder: Path, run: Callable[[], Any], count: Path | None, fatal: int
     if count:
         total = seen["changes"]
         count.write_text(str(total))
-
-
-def limited(size: int, run: Callable[[], Any]) -> None:
-    """Run while no file can grow beyond `size` bytes, which reads EFBIG instead of ENOSPC."""
-    with _largest_file(size):
-        run()
-
-
-@contextlib.contextmanager
-def _largest_file(size: int) -> Iterator[None]:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 if __name__ == "__main__":

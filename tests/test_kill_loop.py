@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUICK = ("build unqover --overwrite", "eval probe set", "export-scores")
+QUICK = ("build unqover --overwrite", "eval probe set", "export-scores", "push")
 
 
 def test_nothing_half_finished_looks_finished_and_the_same_again_ends_with_the_same() -> None:

@@ -11,8 +11,8 @@ A section is a tab. It is data only; scripts in ``assets`` draw it when its tab 
   ``root``, an empty element; ``tools`` has ``element``, ``figure``, ``table``, ``select``, ``refill``, ``number`` and
   ``interval`` of ``report.js``. Where there is ``assets/<name>.css``, it goes into the page too.
 
-Names of models, subjects and rows come from others. In Python they are escaped here, and lose the signs that turn the
-direction of a whole line; a script sets ``textContent`` and never ``innerHTML``.
+Names of models, subjects and rows come from others. In Python they are escaped here, and signs that act unseen are
+written out as everywhere (`unqover_data.signs`); a script sets ``textContent`` and never ``innerHTML``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from typing import Any, Literal
 from builders.pictures import by_child, has_limit
 from evaluation.errors import EvaluationError
 from evaluation.report.charts import CONFIG
+from unqover_data.signs import visible
 
 _ASSETS = Path(__file__).parent / "assets"
 # Nothing can be fetched, whatever stands in the page; Vega compiles its expressions.
@@ -37,9 +38,7 @@ _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
-# Signs that turn the direction of all that follows them, so that a name could rewrite the sentence it stands in.
-_TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-_ESCAPED = _TURNING | {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ def as_json(content: Any) -> str:
     '{"name":"\\\\u003c/script\\\\u003e"}'
     """
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
-    return text.translate(_ESCAPED)
+    return visible(text).translate(_ESCAPED)
 
 
 def _plain(value: Any) -> Any:
@@ -325,4 +324,4 @@ def _asset(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(text.translate(_TURNING))
+    return html.escape(visible(text, keep="\n\t"))

@@ -215,8 +215,8 @@ def test_races_and_failures_of_the_server(hub: HubServer, make_folder: Make, run
     error(created, "org/race (409)")
 
     answers = [
-        ("POST", "/validate-yaml", Answer(400, {"errors": [{"message": "bad licence"}]}), "bad licence"),
         ("POST", "/preupload/", refusal(404, message="gone"), "answered 404 (gone)"),
+        ("POST", "/validate-yaml", Answer(400, {"errors": [{"message": "bad licence"}]}), "bad licence"),
         ("POST", "/commit/", refusal(429), "slow down (429)"),
         ("POST", "/tag/", Answer(200, {}), "no revision 'v2.0.0'"),  # says yes and does nothing
     ]

@@ -89,12 +89,15 @@ BEGIN, END = b"<!-- owner: begin -->\n", b"<!-- owner: end -->\n"
         (BEGIN + BEGIN + END + END, "begin in line 1, begin in line 2, end in line 3, end in line 4"),
         (BEGIN + b"words\n" + END.strip() + b" more\n", "begin in line 1"),
         (BEGIN + b"w\xffrds\n" + END, "position 1: invalid start byte"),
+        (BEGIN.strip() + b" words " + END, "line, and begin in line 1 is not"),
+        (b"> " + BEGIN + b"> words\n> " + END, "line, and begin in line 1 is not"),
+        (b"\r" + (BEGIN + b"words\n" + END).replace(b"\n", b"\r"), "line, and begin in line 1 is not"),
     ],
 )
 def test_marks_that_could_lose_words_are_refused(
     pushing: HubServer, make_folder: Make, section: bytes, stand: str
 ) -> None:
-    with pytest.raises(SectionError, match=f"(and are |in ){stand}\\)?$"):
+    with pytest.raises(SectionError, match=f"(and are |in |its ){stand}\\)?$"):
         words(section)
     push_folder(marked(make_folder()), REPO)
     edit(pushing, b"---\nlicense: mit\n---\n" + section)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -106,6 +109,29 @@ def test_what_is_sent_is_hashed_once(pushing: HubServer, make_folder: Make, monk
     assert complete(pushing, REPO, folder)
 
 
+@pytest.mark.parametrize("request_", ["preupload", "lfs batch", "upload", "tag", "tree"])
+def test_a_push_waits_as_it_is_asked_to_and_within_bounds(
+    pushing: HubServer,
+    make_folder: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    request_: str,
+) -> None:
+    """The client alone would sleep for five hours here, and say so in ten lines."""
+    folder, slept = make_folder(), []
+    monkeypatch.setattr("time.sleep", lambda seconds: slept.append(seconds) if seconds else None)
+    pushing.faults = [Fault(*REQUESTS[request_], status=429, retry_after="7", times=2)]
+    assert push_folder(folder, "org/patient").tagged
+    assert slept == [7, 7]
+    slept.clear()
+    pushing.uploads.clear()
+    pushing.faults = [Fault(*REQUESTS[request_], status=429, retry_after="3600")]
+    with pytest.raises(HubError, match=r"asks to slow down \(429\); wait 3,600 seconds"):
+        push_folder(folder, REPO)
+    assert not slept
+    assert "Retry" not in capfd.readouterr().err
+
+
 def test_a_file_that_changes_during_the_push_is_not_sent(
     pushing: HubServer, make_folder: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +145,21 @@ def test_a_file_that_changes_during_the_push_is_not_sent(
         push_folder(folder, REPO)
     assert not pushing.repos[REPO].tags()
     assert set(pushing.repos[REPO].files()) == {".gitattributes"}
+
+
+def test_a_full_disk_while_loading_back_is_told_as_such(
+    pushing: HubServer, make_folder: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_folder()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("huggingface_hub.HfApi.hf_hub_download", full)
+        with pytest.raises(BuildError, match=f"no room is left for {tempfile.gettempdir()}/probesieve-hub-"):
+            push_folder(folder, REPO)
+    assert push_folder(folder, REPO).published
 
 
 @pytest.mark.parametrize("request_", ["create", "upload", "commit", "tag", "revision"])

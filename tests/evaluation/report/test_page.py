@@ -13,12 +13,13 @@ from evaluation.errors import EvaluationError
 from evaluation.report import write_report
 from evaluation.report.page import Column, Figure, Section, Table, Text, View, _vega, as_json, page, rounded
 from tests.evaluation.report.stored import store_result
+from unqover_data.signs import visible
 
 MARKUP = "<script>alert('x')</script>"
 
 
 def test_markup_and_separators_of_others_are_escaped_everywhere() -> None:
-    nasty = f"{MARKUP}\u2028&\"'"
+    nasty = f"{MARKUP}\u2028\u202e\u200b&\"'"
     blocks = (
         Text(nasty, lead=nasty),
         Figure(nasty, {"data": {"values": [{"name": nasty}]}}, nasty, nasty, {nasty: ("#000000", "circle")}),
@@ -29,11 +30,12 @@ def test_markup_and_separators_of_others_are_escaped_everywhere() -> None:
     assert MARKUP not in text
     data = re.search(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
     assert data is not None
-    assert "\u2028" not in data[1]
-    read = json.loads(data[1])
-    assert read[1]["spec"]["data"]["values"] == [{"name": nasty}]
-    assert read[2]["columns"][0]["values"] == [nasty]
-    assert read[3]["data"] == {nasty: nasty}
+    assert not [sign for sign in "\u2028\u202e\u200b" if sign in text]
+    assert "[U+2028][U+202E][U+200B]" in text
+    read, shown = json.loads(data[1]), visible(nasty)  # as cards and the terminal have it
+    assert read[1]["spec"]["data"]["values"] == [{"name": shown}]
+    assert read[2]["columns"][0]["values"] == [shown]
+    assert read[3]["data"] == {shown: shown}
 
 
 def test_json_holds_no_number_that_is_none() -> None:
