@@ -13,7 +13,7 @@ QUICK = ("build unqover --overwrite", "eval probe set", "export-scores", "push")
 
 def test_nothing_half_finished_looks_finished_and_the_same_again_ends_with_the_same() -> None:
     command = [sys.executable, "-m", "tests.kill_loop", "--moments", "4", "--full-disks", "1", "--only", *QUICK]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "0"}
     done = subprocess.run(command, cwd=Path(__file__).parents[1], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]
