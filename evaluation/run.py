@@ -238,12 +238,7 @@ def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Option
     start = time.perf_counter()
     rows = store.shard_rows(place, number)
     scorer = _scorer(ref, options, engine)
-    try:
-        scores = scorer.score(rows).astype(np.float32)
-    except RuntimeError as error:
-        if "out of memory" not in str(error).lower():
-            raise
-        raise EvaluationError("out of memory: pass a smaller --batch-size; the same command goes on") from error
+    scores = scorer.score(rows).astype(np.float32)
     columns = {"id": rows["id"]} | {name: scores[:, i] for i, name in enumerate(SCORE_COLUMNS)}
     columns |= {name: values.astype(np.float32) for name, values in scorer.row_facts.items()}
     seconds = f"{time.perf_counter() - start:.6f}"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all
+from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all, told
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import Prompts
 from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
@@ -48,10 +48,12 @@ class CausalScorer:
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts |= {**self._prompts.facts, "joint": settings.joint, "shares_prefix": self._shares}
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Every row can be scored."""
         return select_all(table)
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``qa``; see `Scorer`."""
         import torch
@@ -148,7 +150,7 @@ class CausalScorer:
         """Compare shared with whole computing on two prompts, and see that no token attends to later ones."""
         import torch
 
-        one = self._prompts.ids(self._prompts.text(*_TRIAL))
+        one = self._prompts.ids(self._prompts.text(*_TRIAL))[: self._loaded.limit]
         other = one[:1] + one[:0:-1]
         tolerance = 2e-3 if self._loaded.dtype == "float32" else 0.5  # of log-probabilities
         cut, order = len(one) // 2, np.array([1, 0, 1])

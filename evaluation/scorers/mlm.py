@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan
+from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, told
 from evaluation.scorers.encoding import Encoded, Encoding, behind_first, call_tokenizer, encode_pairs
 from evaluation.scorers.head import MaskedHead
 from evaluation.scorers.masks import PRONOUNS, Masks, Surroundings, decoded_tokens
@@ -46,6 +46,7 @@ class MlmScorer:
         if settings.protocol == "paper":
             self.facts["top"] = settings.top
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Find the rows whose subjects are both a single token wherever the row needs them.
 
@@ -76,6 +77,7 @@ class MlmScorer:
             "coverage": float(keep.mean()) if table.num_rows else 0.0,
         }
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``mlm``; under ``exact`` only those that `select` kept; see `Scorer`."""
         work = self._work(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,25 @@ from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
-from evaluation.scorers.encoding import Encoded, Encoding, call_tokenizer, encode_pairs, second_starts
+from evaluation.scorers.base import (
+    Inputs,
+    Settings,
+    check_lengths,
+    common_facts,
+    decoder_start,
+    refuse_nan,
+    select_all,
+    told,
+)
+from evaluation.scorers.encoding import Encoded, Encoding, Piece, call_tokenizer, encode_pairs, second_starts
 from evaluation.scorers.paper import PaperPairs, Widening
 from evaluation.scorers.spans import Place, find_tokens
 from evaluation.scorers.work import Indices, ReadingsOf, Work, equal_length_batches, make_work
 
+if TYPE_CHECKING:
+    import torch
+
+_TRIAL = ("The man met the woman at the station.", "Who was late?")
 _WIDEST = 4  # tokens that a start may choose from: the subject's own and the three before it
 
 
@@ -49,7 +62,9 @@ class QaScorer:
         self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts["input"] = "context, question" if self._context_first else "question, context"
+        self._try()
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Leave out rows with a subject that the vocabulary lacks: all such look alike. ``paper`` keeps them.
 
@@ -78,6 +93,7 @@ class QaScorer:
         ids: list[int] = self._loaded.tokenizer(text, add_special_tokens=False).input_ids
         return ids
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``qa``; see `Scorer`."""
         work = make_work(table, "question", by="span", prefix=self._settings.context_prefix)
@@ -136,8 +152,7 @@ class QaScorer:
         with torch.inference_mode():
             for batch in equal_length_batches(encoded.lengths, self._settings.batch_size):
                 inputs = self._inputs(encoded, batch)
-                output = self._loaded.model(**inputs)
-                both = torch.stack([output.start_logits, output.end_logits]).float().log_softmax(-1)
+                both = self._both(inputs)
                 readings, row = readings_of(batch)
                 first, start, end, last = (torch.from_numpy(p).to(both.device) for p in places[readings].T)
                 row_at = torch.from_numpy(row).to(both.device)
@@ -153,3 +168,29 @@ class QaScorer:
                 scores[readings] = ((p_start + p_end) / 2).double().exp().cpu().numpy()
                 no_answer[batch] = nothing.double().exp().cpu().numpy()
         return scores, no_answer
+
+    def _both(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Give the log-probabilities of every token as start and as end, (2, inputs, tokens)."""
+        import torch
+
+        output = self._loaded.model(**inputs)
+        both = torch.stack([output.start_logits, output.end_logits]).float().log_softmax(-1)
+        if both.shape[1:] != inputs["input_ids"].shape:
+            raise EvaluationError(
+                f"{self._loaded.ref.name} ({type(self._loaded.model).__name__}) gives no start and end for each token: "
+                "it answers otherwise than by a span; pass another model"
+            )
+        return both
+
+    def _try(self) -> None:
+        """Let the model read a pair, so that one that cannot is told before a run begins."""
+        import torch
+
+        model = self._loaded.model
+        if model.config.is_encoder_decoder and getattr(model.config, "decoder_start_token_id", None) is None:
+            model.config.decoder_start_token_id = decoder_start(model)
+        (encoding,) = call_tokenizer(self._loaded.tokenizer, [_TRIAL[1]], [_TRIAL[0]], True)
+        encoded = Encoded([Piece(encoding.ids, encoding.types)], [Piece([], [])], np.zeros((1, 2), np.int64), False)
+        if self._loaded.limit is None or encoded.lengths[0] <= self._loaded.limit:
+            with torch.inference_mode():
+                self._both(self._inputs(encoded, [0]))

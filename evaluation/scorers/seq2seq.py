@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
+from evaluation.scorers.base import (
+    Inputs,
+    Settings,
+    check_lengths,
+    common_facts,
+    decoder_start,
+    refuse_nan,
+    select_all,
+    told,
+)
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import Prompts
 from evaluation.scorers.work import ReadingsOf, Work, equal_length_batches, make_work
@@ -30,22 +39,22 @@ class Seq2SeqScorer:
         self._loaded, self._settings = loaded, settings
         self._prompts = Prompts(loaded, settings, closed=True)
         self._inputs = Inputs(loaded)
-        config, generation = loaded.model.config, getattr(loaded.model, "generation_config", None)
-        start = getattr(generation, "decoder_start_token_id", None)
-        start = getattr(config, "decoder_start_token_id", None) if start is None else start
+        start = decoder_start(loaded.model)
         if start is None:
             raise EvaluationError(
                 f"{loaded.ref.name} names no decoder_start_token_id in its config.json: it cannot answer"
             )
-        self._start = int(start)
+        self._start = start
         self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts |= {**self._prompts.facts, "joint": settings.joint}
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Every row can be scored."""
         return select_all(table)
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``qa``; see `Scorer`."""
         work = make_work(table, "question", by="text", prefix=self._settings.context_prefix)
@@ -77,27 +86,27 @@ class Seq2SeqScorer:
         with torch.inference_mode():
             for batch in equal_length_batches(encoded.lengths, self._settings.batch_size):
                 inputs = self._inputs(encoded, batch)
-                hidden = self._loaded.model.get_encoder()(**inputs, return_dict=True)[0]
+                encoder = self._loaded.model.get_encoder()(**inputs, return_dict=True)
                 readings, row = readings_of(batch)
                 for some in equal_length_batches(length[work.readings[readings, 1]], 2 * self._settings.batch_size):
                     chosen = [answers[s] for s in work.readings[readings[some], 1]]
-                    rows = torch.from_numpy(row[some]).to(hidden.device)
-                    each = self._decode(hidden[rows], inputs["attention_mask"][rows], [labels for labels, _ in chosen])
+                    rows = torch.from_numpy(row[some]).to(encoder[0].device)
+                    hidden = type(encoder)(last_hidden_state=encoder[0][rows])
+                    each = self._decode(hidden, inputs["attention_mask"][rows], [labels for labels, _ in chosen])
                     counts = torch.tensor([counts for _, counts in chosen], device=each.device)
                     total = each.masked_fill(~counts, 0.0).double().sum(1)
                     mean = total if self._settings.joint else total / counts.sum(1)
                     scores[readings[some]] = mean.exp().cpu().numpy()
         return scores
 
-    def _decode(self, hidden: torch.Tensor, mask: torch.Tensor, labels: list[list[int]]) -> torch.Tensor:
-        """Give the log-probability of every label behind those before it."""
+    def _decode(self, hidden: Any, mask: torch.Tensor, labels: list[list[int]]) -> torch.Tensor:
+        """Give the log-probability of every label behind those before it, from what the encoder gives."""
         import torch
-        from transformers.modeling_outputs import BaseModelOutput
 
-        wanted = torch.tensor(labels, device=hidden.device)
+        wanted = torch.tensor(labels, device=mask.device)
         start = torch.full_like(wanted[:, :1], self._start)
         output = self._loaded.model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=hidden),
+            encoder_outputs=hidden,
             attention_mask=mask,
             decoder_input_ids=torch.cat([start, wanted[:, :-1]], dim=1),
             use_cache=False,
