@@ -8,6 +8,7 @@ from typing import Any
 from builders.reading import Grid, blocks_html, blocks_text
 from evaluation.classifiers.text import classifier_blocks
 from evaluation.metrics import METRICS
+from evaluation.scorers.coverage import reasons
 
 TOP = 5
 
@@ -92,9 +93,9 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str | Grid]:
 
 def _remarks(result: Mapping[str, Any]) -> list[str]:
     coverage, lines = result["coverage"], []
-    if left_out := coverage.get("subjects_left_out"):
-        names = ", ".join(left_out)
-        lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; this vocabulary lacks: {names}")
+    if why := reasons(coverage):
+        kept, rows = (f"{coverage[name]:,}" if name in coverage else "some" for name in ("rows_kept", "rows"))
+        lines.append(f"{kept} of {rows} rows can be scored with this model: {why}")
     if "no_answer" in result["means"]:
         lines.append(f"mean probability of no answer: {digits(result['means']['no_answer'])}")
     if result["metrics"]["mu"]["low"] is None:

@@ -167,10 +167,14 @@ class CausalScorer:
                 for _again in range(2):  # what was picked from a cache must leave it as it was
                     _, shared = self._forward(pick(cache, order), [ids[cut:] for ids in prompts], whole=True)
             except (RuntimeError, AttributeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
-                _log.warning("the cache of %s cannot be shared (%s)", self._loaded.ref.name, error)
+                _log.warning(
+                    "the cache of %s cannot be shared (%s): scores are right, only slower", self._loaded.ref.name, error
+                )
                 return False
             if _apart(shared, whole[:, cut:]) > tolerance:
-                _log.warning("the cache of %s cannot be shared: it gives other scores", self._loaded.ref.name)
+                _log.warning(
+                    "the cache of %s cannot be shared and is not: scores are right, only slower", self._loaded.ref.name
+                )
                 return False
         return True
 

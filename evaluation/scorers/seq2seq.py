@@ -72,7 +72,9 @@ class Seq2SeqScorer:
         labels = list(tokenizer(text_target=subject, verbose=False)["input_ids"])
         counts = [token not in added for token in labels]
         if True not in counts:
-            raise EvaluationError(f"{subject!r} has no tokens in {self._loaded.ref.name}: leave the subject out")
+            raise EvaluationError(
+                f"{subject!r} has no tokens in {self._loaded.ref.name}: pass another model, or a set without it"
+            )
         upto = len(counts) - counts[::-1].index(True)
         return labels[:upto], counts[:upto]
 

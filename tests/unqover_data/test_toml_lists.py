@@ -222,3 +222,14 @@ def test_names_that_are_not_there_get_close_matches(tiny_toml: Path) -> None:
         load_lists("tinny", str(tiny_toml))
     with pytest.raises(ListError, match="must be bundled, released, a folder or a TOML file"):
         load_lists("religion", "no-such-folder")
+
+
+def test_two_unicode_spellings_of_one_name_are_one_subject(tiny_toml: Path) -> None:
+    text = tiny_toml.read_text(encoding="utf-8")
+    tiny_toml.write_text(
+        text.replace('name = "Mali"', 'name = "Per\u00fa"').replace('name = "Somalia"', 'name = "Peru\u0301"'),
+        encoding="utf-8",
+    )
+    line = r"subjects: name: 'Perú' stands 2 times, spelt in Unicode as 'Per\\xfa' and 'Peru\\u0301'; keep one"
+    with pytest.raises(ListError, match=line):
+        read_toml(tiny_toml)
