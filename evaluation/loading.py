@@ -101,6 +101,7 @@ def load_model(ref: ModelRef, kind: str | None = None, device: str | None = None
     model = moved(model, device)
     with first_use(ref, chosen):
         limit = token_limit(model, tokenizer)
+        _fit_types(model, tokenizer)
         _answer(model, tokenizer, limit)
     return Loaded(ref, model, tokenizer, device, dtype, limit, parameters)
 
@@ -109,10 +110,29 @@ def _answer(model: Any, tokenizer: Any, limit: int | None) -> None:
     """Let a model read a sentence with a word that it does not know."""
     import torch
 
-    ids = torch.tensor([tokenizer(_SENTENCE)["input_ids"][:limit]], device=model.device)
+    known = known_tokens(model) or len(tokenizer)  # what a tokenizer has beyond them may never come up
+    sentence = [token for token in tokenizer(_SENTENCE)["input_ids"][:limit] if token < known]
+    ids = torch.tensor([sentence], device=model.device)
     decoded = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
     with torch.inference_mode():
         model(input_ids=ids, **decoded)
+
+
+def known_tokens(model: Any) -> int | None:
+    """Give the number of tokens that a model embeds, None where it has no table of them."""
+    try:
+        return getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except NotImplementedError:
+        return None
+
+
+def _fit_types(model: Any, tokenizer: Any) -> None:
+    """Leave token types out where the tokenizer writes more of them than the model has: it never saw the others."""
+    types = getattr(model.config, "type_vocab_size", None)
+    if types and "token_type_ids" in tokenizer.model_input_names:
+        written = tokenizer(_SENTENCE, _SENTENCE).get("token_type_ids") or [0]
+        if max(written) >= types:
+            tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
 
 
 @contextlib.contextmanager

@@ -76,7 +76,11 @@ class _Result(Struct, kw_only=True):
 
 class _Coverage(Struct):
     coverage: Share = 1.0
+    rows: Count | None = None
+    rows_kept: Count | None = None
     subjects_left_out: list[str] = field(default_factory=list)
+    subjects_left_out_in_part: list[str] = field(default_factory=list)
+    subjects_unplaced: list[str] = field(default_factory=list)
 
 
 class _Scorer(Struct):

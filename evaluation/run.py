@@ -24,6 +24,7 @@ from evaluation.results import ProbeScores
 from evaluation.sampling import sample_rows, sample_size
 from evaluation.scorers import check_options, make_scorer
 from evaluation.scorers.base import Scorer
+from evaluation.scorers.coverage import reasons
 from evaluation.scores import SCORE_COLUMNS, ScoredRows
 from evaluation.summary import summarize
 
@@ -157,8 +158,8 @@ def evaluate(
     able, coverage = scorer.select(probes.rows)
     rows = probes.rows.filter(pa.array(able))
     if not len(rows):
-        lacking = ", ".join(coverage.get("subjects_left_out", ()))
-        raise EvaluationError(f"{ref.name} can score no row of {probes.name}: its vocabulary lacks {lacking}")
+        why = reasons(coverage)
+        raise EvaluationError(f"{ref.name} can score no row of {probes.name}: {why}; pass another model or set")
     if options.sample is not None:
         rows = rows.take(pa.array(sample_rows(rows, options.sample, seed=options.seed)))
     with store.locked(place):
@@ -240,12 +241,7 @@ def _score_shard(place: store.Place, number: int, ref: ModelRef, options: Option
     start = time.perf_counter()
     rows = store.shard_rows(place, number)
     scorer = _scorer(ref, options, engine)
-    try:
-        scores = scorer.score(rows).astype(np.float32)
-    except RuntimeError as error:
-        if "out of memory" not in str(error).lower():
-            raise
-        raise EvaluationError("out of memory: pass a smaller --batch-size; the same command goes on") from error
+    scores = scorer.score(rows).astype(np.float32)
     columns = {"id": rows["id"]} | {name: scores[:, i] for i, name in enumerate(SCORE_COLUMNS)}
     columns |= {name: values.astype(np.float32) for name, values in scorer.row_facts.items()}
     seconds = f"{time.perf_counter() - start:.6f}"

@@ -9,6 +9,7 @@ from typing import Any
 from builders.reading import Grid, blocks_html, blocks_text
 from evaluation.classifiers.text import classifier_blocks
 from evaluation.metrics import METRICS
+from evaluation.scorers.coverage import reasons
 from unqover_data.errors import one_line
 
 TOP = 5
@@ -95,9 +96,9 @@ def _associations(table: Mapping[str, Sequence[Any]]) -> list[str | Grid]:
 
 def _remarks(result: Mapping[str, Any]) -> list[str]:
     coverage, scorer, lines = result["coverage"], result["scorer"], list[str]()
-    if left_out := coverage.get("subjects_left_out"):
-        names = ", ".join(left_out)
-        lines.append(f"{coverage['coverage']:.0%} of the rows can be scored; this vocabulary lacks: {names}")
+    if why := reasons(coverage):
+        kept, rows = (f"{coverage[name]:,}" if name in coverage else "some" for name in ("rows_kept", "rows"))
+        lines.append(f"{kept} of {rows} rows can be scored with this model: {why}")
     if text := scorer.get("prompt_example"):
         dated = f"dated {scorer['chat_date']}, " if "chat_date" in scorer else ""
         shown = one_line(json.dumps(text, ensure_ascii=False), most=_PROMPT_SIGNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -198,6 +199,12 @@ def _slot_counts(field: str, text: Text, parts: tuple[Part, ...]) -> Iterator[st
 
 
 def _repeated(entries: str, field: str, values: Iterable[str]) -> Iterator[str]:
-    for value, count in Counter(values).items():
-        if count > 1:
-            yield f"{entries}: {field}: {value!r} stands {count} times"
+    seen: dict[str, Counter[str]] = {}
+    for value in values:
+        seen.setdefault(unicodedata.normalize("NFC", value), Counter())[value] += 1
+    for one, ways in seen.items():
+        if len(ways) > 1:
+            written = " and ".join(ascii(way) for way in ways)
+            yield f"{entries}: {field}: {one!r} stands {ways.total()} times, spelt in Unicode as {written}; keep one"
+        elif ways.total() > 1:
+            yield f"{entries}: {field}: {one!r} stands {ways.total()} times"

@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.errors import EvaluationError
 from evaluation.loading import DTYPES, load_model
 from evaluation.models import Kind, ModelRef, check_choice
-from evaluation.scorers.base import HALF_TOLERANCE, PREFIXES, Scorer, Settings, full_prefix
+from evaluation.scorers.base import HALF_TOLERANCE, PREFIXES, Scorer, Settings, full_prefix, telling
 
 __all__ = ["HALF_TOLERANCE", "PREFIXES", "PROTOCOLS", "Scorer", "Settings", "check_options", "make_scorer"]
 
@@ -78,7 +78,9 @@ def make_scorer(
         pronouns=pronouns,
         top=top,
     )
-    scorer: Scorer = _scorer_class(ref.kind)(load_model(ref, device=device, dtype=dtype), settings)
+    loaded = load_model(ref, device=device, dtype=dtype)
+    with telling(loaded):
+        scorer: Scorer = _scorer_class(ref.kind)(loaded, settings)
     return scorer
 
 

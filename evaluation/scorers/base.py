@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from builders.errors import HubError
+from builders.features.checkpoints import first_line
 from evaluation.errors import EvaluationError
-from evaluation.loading import Loaded
+from evaluation.loading import Loaded, known_tokens
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.work import Indices
 
 if TYPE_CHECKING:
     import torch
+
+R = TypeVar("R")
 
 PREFIXES = {"newsqa": "[aug] yes no  [text] (CNN) --"}
 """Named headers. ``newsqa`` is the released filler (``word_lists/fillers/newsqa``), all of it literal text: MultiQA's
@@ -137,6 +143,52 @@ def common_facts(loaded: Loaded, settings: Settings) -> dict[str, Any]:
     if settings.context_prefix:
         facts["context_prefix"] = settings.context_prefix
     return facts
+
+
+@contextlib.contextmanager
+def telling(loaded: Loaded) -> Iterator[None]:
+    """Turn what a model or tokenizer of somebody else's raises, when it is used, into one line."""
+    try:
+        yield
+    except (EvaluationError, HubError):
+        raise
+    except Exception as error:
+        if "out of memory" in str(error).lower():
+            raise EvaluationError("out of memory: pass a smaller --batch-size; the same command goes on") from error
+        raise EvaluationError(
+            f"{loaded.ref.name} ({type(loaded.model).__name__}) cannot be scored as {loaded.ref.kind}: "
+            f"{_reason(loaded, error)}"
+        ) from error
+
+
+def told(method: Callable[..., R]) -> Callable[..., R]:
+    """Make a method of a scorer end in one line whatever the model raises, in any batch; see `telling`."""
+
+    @functools.wraps(method)
+    def telling_method(scorer: Any, *args: Any) -> R:
+        with telling(scorer._loaded):
+            return method(scorer, *args)
+
+    return telling_method
+
+
+def _reason(loaded: Loaded, error: Exception) -> str:
+    known, tokens = known_tokens(loaded.model), len(loaded.tokenizer)
+    if known is not None and known < tokens:
+        return f"its tokenizer has {tokens} tokens and the model knows {known}; get both of one checkpoint"
+    return f"{type(error).__name__}: {first_line(error).rstrip('.')}; pass another model"
+
+
+def decoder_start(model: Any) -> int | None:
+    """Give the token that a decoder begins with, where ``generate`` finds it or nested; None without."""
+    config, generation = model.config, getattr(model, "generation_config", None)
+    nested = getattr(config, "decoder", None)
+    for name in ("decoder_start_token_id", "bos_token_id"):
+        for place in (generation, config, nested):
+            value = place.get(name) if isinstance(place, dict) else getattr(place, name, None)
+            if isinstance(value, int):
+                return value
+    return None
 
 
 def select_all(table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:

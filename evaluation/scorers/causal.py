@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all
+from evaluation.scorers.base import Settings, check_lengths, common_facts, refuse_nan, select_all, told
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import EXAMPLE, Answer, Prompts
 from evaluation.scorers.trial import agree, looks_ahead
@@ -49,10 +49,12 @@ class CausalScorer:
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts |= {**self._prompts.facts, "joint": settings.joint, "shares_prefix": self._shares}
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Every row can be scored."""
         return select_all(table)
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``qa``; see `Scorer`."""
         import torch
@@ -169,10 +171,14 @@ class CausalScorer:
                 for _again in range(2):  # what was picked from a cache must leave it as it was
                     _, shared = self._forward(pick(cache, order), [ids[cut:] for ids in prompts], whole=True)
             except (RuntimeError, AttributeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
-                _log.warning("the cache of %s cannot be shared (%s)", self._loaded.ref.name, error)
+                _log.warning(
+                    "the cache of %s cannot be shared (%s): scores are right, only slower", self._loaded.ref.name, error
+                )
                 return False
             if not agree(self._loaded, shared, whole[:, cut:]):
-                _log.warning("the cache of %s cannot be shared: it gives other scores", self._loaded.ref.name)
+                _log.warning(
+                    "the cache of %s cannot be shared and is not: scores are right, only slower", self._loaded.ref.name
+                )
                 return False
         return True
 

@@ -127,7 +127,7 @@ def encode_pairs(
     tails: dict[int, Piece] = {}
     sample_of: dict[tuple[int, int], int] = {}
     for number, (index, encoding, cut) in enumerate(zip(chosen, encodings, cuts, strict=True)):
-        if cut is None:
+        if not cut:  # it cannot be told, or the first token already reaches beyond the first text
             return _whole(firsts, seconds, pairs, encode)
         first, second = (int(i) for i in pairs[index])
         head = heads.setdefault(first, Piece(encoding.ids[:cut], encoding.types[:cut]))

@@ -63,13 +63,13 @@ class MaskedHead:
         return output
 
     def _same_either_way(self, masks: Masks) -> bool:
-        """Try both ways on two sentences."""
+        """Try both ways on two sentences, as far as they fit."""
         import torch
 
         for sentence in _TRIAL:
             text = masks.write(sentence.replace("[MASK]", PLACEHOLDER))
             (encoding,) = call_tokenizer(self._loaded.tokenizer, [text], None, True)
-            ids = torch.tensor([encoding.ids], device=self._loaded.device)
+            ids = torch.tensor([encoding.ids[: self._loaded.limit]], device=self._loaded.device)
             if int((ids == masks.id).sum()) != 1:
                 return False
             positions = (ids == masks.id).int().argmax(1)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan
+from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, told
+from evaluation.scorers.coverage import covered
 from evaluation.scorers.encoding import Encoded, Encoding, behind_first, call_tokenizer, encode_pairs
 from evaluation.scorers.head import MaskedHead
 from evaluation.scorers.masks import PRONOUNS, Masks, Surroundings, decoded_tokens
@@ -47,6 +48,7 @@ class MlmScorer:
         if settings.protocol == "paper":
             self.facts["top"] = settings.top
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Find the rows whose subjects are both a single token wherever the row needs them.
 
@@ -55,7 +57,7 @@ class MlmScorer:
         mask : (rows,) bool array
             Rows that can be scored.
         facts : dict
-            ``subjects``, ``subjects_left_out`` (names), ``rows``, ``rows_kept``, ``coverage`` (share of rows kept).
+            As `covered` gives them.
         """
         work = self._work(table)
         self.facts["pronouns"] = self._pronouns(table)
@@ -64,19 +66,10 @@ class MlmScorer:
         keep = np.ones(table.num_rows, dtype=bool)
         if self._settings.protocol == "exact":
             keep &= good.all(axis=1)
-        left_out, subjects = set(), set()
-        for number, columns in ((1, (0, 2, 4, 6)), (2, (1, 3, 5, 7))):
-            names = table[f"subject{number}"]
-            subjects |= set(names.unique().to_pylist())
-            left_out |= set(names.filter(pa.array(~good[:, columns].all(axis=1))).unique().to_pylist())
-        return keep, {
-            "subjects": len(subjects),
-            "subjects_left_out": sorted(left_out),
-            "rows": table.num_rows,
-            "rows_kept": int(keep.sum()),
-            "coverage": float(keep.mean()) if table.num_rows else 0.0,
-        }
+        lacking = ~np.stack([good[:, ::2].all(axis=1), good[:, 1::2].all(axis=1)], axis=1)
+        return keep, covered(table, keep, lacking)
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``mlm``; under ``exact`` only those that `select` kept; see `Scorer`."""
         work = self._work(table)

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from builders.features.lengths import equal_length_batches
 from evaluation.errors import EvaluationError
 from evaluation.loading import Loaded
-from evaluation.scorers.base import Inputs, Settings, check_lengths, common_facts, refuse_nan, select_all
+from evaluation.scorers.base import (
+    Inputs,
+    Settings,
+    check_lengths,
+    common_facts,
+    decoder_start,
+    refuse_nan,
+    select_all,
+    told,
+)
 from evaluation.scorers.encoding import Encoded
 from evaluation.scorers.prompts import EXAMPLE, Prompts, uncounted
 from evaluation.scorers.trial import looks_ahead
@@ -44,23 +53,23 @@ class Seq2SeqScorer:
         self._loaded, self._settings = loaded, settings
         self._prompts = Prompts(loaded, settings, closed=True)
         self._inputs = Inputs(loaded)
-        config, generation = loaded.model.config, getattr(loaded.model, "generation_config", None)
-        start = getattr(generation, "decoder_start_token_id", None)
-        start = getattr(config, "decoder_start_token_id", None) if start is None else start
+        start = decoder_start(loaded.model)
         if start is None:
             raise EvaluationError(
                 f"{loaded.ref.name} names no decoder_start_token_id in its config.json: it cannot answer"
             )
-        self._start = int(start)
+        self._start = start
         self._needs_ids = self._try_decoder()
         self.row_facts: dict[str, NDArray[np.float64]] = {}
         self.facts: dict[str, Any] = common_facts(loaded, settings)
         self.facts |= {**self._prompts.facts, "joint": settings.joint}
 
+    @told
     def select(self, table: pa.Table) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Every row can be scored."""
         return select_all(table)
 
+    @told
     def score(self, table: pa.Table) -> NDArray[np.float64]:
         """Score rows of config ``qa``; see `Scorer`."""
         work = make_work(table, "question", by="text", prefix=self._settings.context_prefix)
@@ -78,7 +87,9 @@ class Seq2SeqScorer:
         labels = self._labels(subject)
         counts = [token not in added for token in labels]
         if True not in counts:
-            raise EvaluationError(f"{subject!r} has no tokens in {self._loaded.ref.name}: leave the subject out")
+            raise EvaluationError(
+                f"{subject!r} has no tokens in {self._loaded.ref.name}: pass another model, or a set without it"
+            )
         first, upto = counts.index(True), len(counts) - counts[::-1].index(True)
         skipped = uncounted(tokenizer, labels[first:upto], subject)
         counts[first : first + skipped] = [False] * skipped

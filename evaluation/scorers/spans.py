@@ -80,7 +80,7 @@ def find_tokens(tokenizer: Any, encoding: Encoding, side: int, span: Span, text:
     raise EvaluationError(f"no token overlaps the subject {subject!r} of {text!r}: {_HINT}")
 
 
-_HINT = "this model's tokenizer cannot be scored on it; leave the subject out, or pass another model"
+_HINT = "score only the rows that select keeps, or pass another model"
 
 
 def _touches(offsets: Span, span: Span) -> bool:

@@ -267,3 +267,14 @@ def test_a_form_that_one_subject_lacks_at_the_mask_is_named(latin_lists: ProbeLi
     path.write_text(text.replace('dative = "Petro"', 'dative = "Petro", vocative = "Petre"'), encoding="utf-8")
     with pytest.raises(ListError, match="template 'mittit': statement: subject 'Anna' lacks the form 'vocative'"):
         read_toml(path)
+
+
+def test_two_unicode_spellings_of_one_name_are_one_subject(tiny_toml: Path) -> None:
+    text = tiny_toml.read_text(encoding="utf-8")
+    tiny_toml.write_text(
+        text.replace('name = "Mali"', 'name = "Per\u00fa"').replace('name = "Somalia"', 'name = "Peru\u0301"'),
+        encoding="utf-8",
+    )
+    line = r"subjects: name: 'Perú' stands 2 times, spelt in Unicode as 'Per\\xfa' and 'Peru\\u0301'; keep one"
+    with pytest.raises(ListError, match=line):
+        read_toml(tiny_toml)
