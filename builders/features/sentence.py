@@ -76,7 +76,7 @@ def read_modules(checkpoint: Checkpoint) -> tuple[Module, ...]:
             )
         name = f"{path}/{_CONFIG}"
         config = _json(checkpoint, name) if _has(checkpoint, name) else {}
-        file = next((f"{path}/{file}" for file in _WEIGHTS if _has(checkpoint, f"{path}/{file}")), None)
+        file = _weights_file(checkpoint, path)
         held = sha256(checkpoint.folder / file) if file and checkpoint.local else file
         modules.append(Module(kind, path, config if isinstance(config, dict) else {}, held))
     return tuple(modules)
@@ -155,18 +155,23 @@ def _step(checkpoint: Checkpoint, module: Module, device: str) -> Step:
             f"model {checkpoint.name}: its Dense module has the activation {activation}, and known are "
             f"{', '.join(_ACTIVATIONS)}; set pooling to 'mean'"
         )
-    file = next((name for name in _WEIGHTS if _has(checkpoint, f"{module.path}/{name}")), None)
+    file = _weights_file(checkpoint, module.path)
     if file is None:
         raise BuildError(
             f"model {checkpoint.name}: its Dense module has no {' or '.join(_WEIGHTS)}; get the model again"
         )
     with told(checkpoint):
-        weights = _weights(_path(checkpoint, f"{module.path}/{file}"))
+        weights = _weights(_path(checkpoint, file))
         width_out, width_in = weights["linear.weight"].shape
         linear = torch.nn.Linear(width_in, width_out, bias="linear.bias" in weights)
         linear.load_state_dict({name.removeprefix("linear."): value.float() for name, value in weights.items()})
     layer = torch.nn.Sequential(linear, getattr(torch.nn, activation)()).to(device).eval()
     return lambda made: layer(made)
+
+
+def _weights_file(checkpoint: Checkpoint, module: str) -> str | None:
+    """Find the file with a module's weights; None for one that has none."""
+    return next((f"{module}/{name}" for name in _WEIGHTS if _has(checkpoint, f"{module}/{name}")), None)
 
 
 def _weights(path: Path) -> dict[str, Any]:

@@ -238,7 +238,8 @@ class TransformerRecipe:
         model, chance = load_weights(checkpoint, "AutoModel", dtype=self._dtype)
         refuse_chance(checkpoint, {key for key in chance if has_pooler([key])})
         head = self._settings.pooling == "head" and not self._modules
-        if head and not has_pooler(chance):
+        pooled = head and has_pooler(chance)
+        if head and not pooled:
             _logger.warning(
                 "%s has no trained pooler: features are the mean of its last hidden states, as with pooling = 'mean'",
                 checkpoint.name,
@@ -252,7 +253,7 @@ class TransformerRecipe:
             if self._modules:
                 forward = sentence_forward(checkpoint, model, self._modules, probe, self._device)
             else:
-                forward = bare_forward(model, probe, pooled=head and has_pooler(chance))
+                forward = bare_forward(model, probe, pooled=pooled)
         return TransformerEncoder(tokenizer, forward, order=None, device=self._device)
 
     def _load_classifier(self, checkpoint: Checkpoint, order: list[int] | None) -> TransformerEncoder:

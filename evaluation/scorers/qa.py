@@ -26,13 +26,13 @@ from evaluation.scorers.base import (
 from evaluation.scorers.coverage import covered
 from evaluation.scorers.encoding import Encoded, Encoding, Piece, call_tokenizer, encode_pairs, second_starts
 from evaluation.scorers.paper import PaperPairs, Widening
+from evaluation.scorers.prompts import EXAMPLE
 from evaluation.scorers.spans import Place, find_tokens
 from evaluation.scorers.work import Indices, ReadingsOf, Work, make_work
 
 if TYPE_CHECKING:
     import torch
 
-_TRIAL = ("The man met the woman at the station.", "Who was late?")
 _WORD_BEHIND = re.compile(r"\s*\S*")
 _NOWHERE = Place(-1, -1, -1, -1)
 _WIDEST = 4  # tokens that a start may choose from: the subject's own and the three before it
@@ -230,7 +230,7 @@ class QaScorer:
         model = self._loaded.model
         if model.config.is_encoder_decoder and getattr(model.config, "decoder_start_token_id", None) is None:
             model.config.decoder_start_token_id = decoder_start(model)
-        (encoding,) = call_tokenizer(self._loaded.tokenizer, [_TRIAL[1]], [_TRIAL[0]], True)
+        (encoding,) = call_tokenizer(self._loaded.tokenizer, [EXAMPLE[1]], [EXAMPLE[0]], True)
         encoded = Encoded([Piece(encoding.ids, encoding.types)], [Piece([], [])], np.zeros((1, 2), np.int64), False)
         if self._loaded.limit is None or encoded.lengths[0] <= self._loaded.limit:
             with torch.inference_mode():
